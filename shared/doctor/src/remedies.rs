@@ -22,12 +22,14 @@ use trace::units::Bytes;
 const MOST: usize = 3;
 /// The setting that keeps memory in segments that can grow.
 pub(super) const EXPANDABLE: &str = "expandable_segments:True";
+/// What makes sizes repeat without a setting.
+pub(super) const FEW_LENGTHS: &str = "Make sizes repeat: pad sequences to a few lengths.";
 /// Appended to a setting if those of the run are unknown.
 const ADD_TO_SETTINGS: &str = " Add it to the settings that the run has, after a comma.";
 /// The call that lifts the limit.
 const NO_LIMIT: &str = "torch.cuda.set_per_process_memory_fraction(1.0)";
 /// The call that computes activations again.
-const RECOMPUTE: &str = "torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)";
+pub(super) const RECOMPUTE: &str = "torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)";
 /// A block that is younger than one part in this many of the events does not live long.
 const LONG_PART: u32 = 10;
 /// Up to this number of distinct sizes, sizes repeat already.
@@ -267,7 +269,7 @@ fn fragmented(case: &Case<'_>, failed: &FailedRequest, obstruction: &Obstruction
     if has_many_sizes(case) {
         let has_rounding = case.settings.roundup_power2_divisions.iter().any(|divisions| *divisions > 1);
         remedies.push(match has_rounding {
-            true => Remedy::advice("Make sizes repeat: pad sequences to a few lengths."),
+            true => Remedy::advice(FEW_LENGTHS),
             false => round(Some(&case.settings.conf)),
         });
     }

@@ -19,6 +19,10 @@ pub(super) enum Backend {
 impl Backend {
     /// Returns the backend that is named last before a place in a text: `HIP out of memory.`
     pub(super) fn before(text: &str) -> Self {
+        // Intel's extension of PyTorch refuses such sizes by itself, in other words.
+        if text.trim_end().ends_with("larger than 4GB!") {
+            return Self::Xpu;
+        }
         let named = text.rsplit_once(" out of memory").map_or("", |(head, _)| head);
         match named.rsplit([' ', ':']).next() {
             Some("HIP") => Self::Hip,

@@ -68,6 +68,12 @@ pub(super) const NEXT: &str = "The text doesn't show which lines hold the memory
                                torch.cuda.memory._dump_snapshot(\"snapshot.pickle\") where the error is caught, then \
                                run vramscope doctor snapshot.pickle.";
 
+/// The same for a release that can't write snapshots.
+pub(super) const NEXT_UP_TO_2_0: &str = "The text doesn't show which lines hold the memory, or how it lies, and releases up to 2.0 can't \
+                                         tell: with a later one, call torch.cuda.memory._record_memory_history() at the start of the \
+                                         program and torch.cuda.memory._dump_snapshot(\"snapshot.pickle\") where the error is caught, \
+                                         then run vramscope doctor snapshot.pickle.";
+
 impl Explanation {
     /// Returns where it happened, as far as the text says: `GPU 1, rank 1`.
     fn place(&self) -> String {

@@ -2,14 +2,14 @@
 
 use super::backend::Backend;
 use super::contradiction::Contradiction;
-use super::explanation::{Explanation, Fact, NEXT, TextKind};
+use super::explanation::{Explanation, Fact, NEXT, NEXT_UP_TO_2_0, TextKind};
 use super::layout;
 use super::size::{after, at_start, before, rounding};
 use crate::{cause, remedies};
 use query::diagnosis::Cause;
 use query::finding::Remedy;
 use trace::order::SortFew;
-use trace::units::Bytes;
+use trace::units::{Bytes, Count};
 
 /// From this percentage of the memory that the process reached on, live tensors make a device full.
 const FULL_PERCENT: u64 = 95;
@@ -25,6 +25,9 @@ const ERRORS: usize = 256;
 const RELAXED: u64 = 4 << 30;
 /// The most that a process which uses nothing of a device holds of it.
 const CONTEXT: u64 = 2 << 30;
+/// What helps where a driver refuses what it reports as free.
+const LEAVE_ROOM: &str = "Leave room: another process may have taken the memory and given it back, and Windows and WSL give out less than \
+                          they report.";
 /// What CUDA itself takes for a process, about.
 const USUAL_CONTEXT: u64 = 600 << 20;
 
@@ -59,6 +62,8 @@ pub(super) struct Message {
     pub(super) is_expandable: bool,
     /// Whether the release that wrote it knows expandable segments: 2.1 and later.
     pub(super) knows_expandable: bool,
+    /// Whether it is an error of a class of its own, as from 1.13 on.
+    pub(super) is_own_class: bool,
     /// Whether the driver doesn't tell what this process holds.
     pub(super) is_process_hidden: bool,
     /// Whether the driver's own pool served the request (`backend:cudaMallocAsync`), of which nobody knows what it has cached.
@@ -80,15 +85,21 @@ fn read_joined(text: &str) -> Vec<Message> {
         BEGINNINGS.iter().flat_map(|beginning| text.match_indices(beginning)).map(|(at, _)| at).collect();
     starts.sort_few_by_key(|at| *at);
     let starts = starts.split_off(starts.len().saturating_sub(ERRORS));
+    let is_own_class = text.contains("OutOfMemoryError");
     let mut found: Vec<Message> = Vec::new();
     for (i, start) in starts.iter().enumerate() {
         let end = starts.get(i + 1).copied().unwrap_or(text.len());
         let Some((head, own)) = text.get(..*start).zip(text.get(*start..end)) else { continue };
         let own = layout::without_ranks(own);
         let Some(message) = one(&own) else { continue };
-        let device = message.device.clone().or_else(|| device(head.get(head.len().saturating_sub(64)..)?));
-        let message =
-            Message { backend: Backend::before(head), device, rank: layout::rank_before(text, *start), ..message };
+        let tail = head.get(head.len().saturating_sub(64)..).unwrap_or_default();
+        let message = Message {
+            backend: Backend::before(head),
+            device: message.device.clone().or_else(|| device(tail)),
+            rank: layout::rank_before(text, *start),
+            is_own_class,
+            ..message
+        };
         if found.last() != Some(&message) {
             found.push(message);
         }
@@ -252,7 +263,7 @@ impl Message {
         let (total, free) = self.total.zip(self.free)?;
         let own = self.this_process.or_else(|| self.own_process().map(|(_, bytes)| bytes));
         let named = self.named_others();
-        if own.is_none() && !named.is_empty() {
+        if own.is_none() && !named.is_empty() && self.reserved.is_some() {
             // The memory of named processes is known more exactly than the rest of the device.
             return Some(named.iter().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes)));
         }
@@ -355,7 +366,10 @@ impl Message {
             Reading::Contradiction(contradiction) => contradiction.sentence(self),
             Reading::Refused => {
                 let free = Bytes(self.free().unwrap_or(0));
-                let unlimited = "PyTorch's own limit was not set, or the error would say \"allowed\".";
+                let unlimited = match self.is_asynchronous {
+                    true => "PyTorch's own limit was not set.",
+                    false => "PyTorch's own limit was not set, or the error would say \"allowed\".",
+                };
                 match self.backend {
                     Backend::Xpu if self.tried >= RELAXED => format!(
                         "The driver refused {tried} at once, though {free} was not taken: Intel's drivers refuse single \
@@ -400,9 +414,21 @@ impl Message {
             None => format!("{} of {}", Bytes(free), Bytes(total)),
         };
         let rest = Bytes(total.saturating_sub(free).saturating_sub(self.allocated.unwrap_or(0)));
+        let (named, wanted) = match self.named_others().as_slice() {
+            [] => (String::new(), format!("who held the other {rest}")),
+            [(number, bytes)] => {
+                (format!(" Process {number} held {}.", Bytes(*bytes)), "whether that is this one".to_owned())
+            }
+            [(number, bytes), others @ ..] => {
+                let count = Count(1 + others.len() as u64);
+                let named =
+                    format!(" It names {count} processes (the largest: Process {number} with {}).", Bytes(*bytes));
+                (named, "which of them is this one".to_owned())
+            }
+        };
         format!(
-            "A request of {tried} failed while {held} was free. The text ends before PyTorch's own figures, which would tell who \
-             held the other {rest}: paste the whole message, up to {ending}."
+            "A request of {tried} failed while {held} was free.{named} The text ends before PyTorch's own figures, which would \
+             tell {wanted}: paste the whole message, up to {ending}."
         )
     }
 
@@ -481,14 +507,26 @@ impl Message {
         });
         let hidden = " The driver doesn't tell what this process holds, as on Windows and WSL.";
         let hidden = self.is_process_hidden.then(|| hidden.to_owned());
-        [refused, contexts, hidden].into_iter().flatten().collect()
+        // What is not to blame, but more than a context.
+        let outside = self.others().filter(|others| {
+            let is_more = |total: u64| others.saturating_sub(USUAL_CONTEXT) >= total / 5;
+            reading == Reading::Cause(Cause::Full) && !self.knows_own() && self.total.is_some_and(is_more)
+        });
+        let outside = outside.map(|bytes| format!(" {} was held outside of PyTorch's allocator.", Bytes(bytes)));
+        [refused, contexts, hidden, outside].into_iter().flatten().collect()
+    }
+
+    /// Returns whether the allocator has `roundup_power2_divisions`: PyTorch's from 1.12 on, and never Ascend's.
+    fn knows_rounding(&self) -> bool {
+        self.backend != Backend::Npu && (self.knows_expandable || self.is_own_class)
     }
 
     fn remedies(&self, reading: Reading) -> Vec<Remedy> {
         let mut remedies = match reading {
             Reading::Cause(cause) => {
-                // Other backends and earlier releases have no expandable segments to advise.
-                let can_grow = self.knows_expandable && !self.is_expandable && !self.is_asynchronous;
+                // Earlier releases have no expandable segments to advise; Ascend's have them, and their error is in parentheses.
+                let has_them = self.knows_expandable || self.backend == Backend::Npu;
+                let can_grow = has_them && !self.is_expandable && !self.is_asynchronous;
                 remedies::by_cause(cause, !can_grow)
             }
             Reading::Impossible => vec![Remedy::advice(
@@ -496,16 +534,17 @@ impl Message {
                  and so does arithmetic in 32 bits.",
             )],
             Reading::Contradiction(contradiction) => contradiction.remedies(),
-            Reading::Refused if self.backend == Backend::Xpu => vec![
-                Remedy::advice("Let the driver serve large allocations.")
-                    .with_copy("UR_L0_USE_RELAXED_ALLOCATION_LIMITS=1"),
-                Remedy::advice("Ask for less at once."),
-            ],
+            Reading::Refused if self.backend == Backend::Xpu => {
+                let relaxed = Remedy::advice("Let the driver serve large allocations.")
+                    .with_copy("UR_L0_USE_RELAXED_ALLOCATION_LIMITS=1");
+                // Intel's own extension, whose error is in parentheses, refuses them whatever the driver does.
+                let relaxed = Some(relaxed).filter(|_| self.tried >= RELAXED && self.knows_expandable);
+                let leave_room = Some(Remedy::advice(LEAVE_ROOM)).filter(|_| self.tried < RELAXED);
+                relaxed.into_iter().chain([Remedy::advice("Ask for less at once.")]).chain(leave_room).collect()
+            }
             Reading::Refused => vec![
                 Remedy::advice("Let segments grow: smaller pieces may be served.").with_setting(remedies::EXPANDABLE),
-                Remedy::advice(
-                    "Leave room: another process may have taken the memory and given it back, and Windows and WSL give out less than they report.",
-                ),
+                Remedy::advice(LEAVE_ROOM),
                 Remedy::advice("On Windows or WSL, pin less memory of the host.").with_copy("pin_memory=False"),
             ],
             Reading::DriverPool => vec![
@@ -518,6 +557,11 @@ impl Message {
         };
         if reading == Reading::Refused && (!self.knows_expandable || self.is_expandable || self.is_asynchronous) {
             remedies.retain(|remedy| remedy.setting().is_none());
+        }
+        if !self.knows_rounding() {
+            for remedy in remedies.iter_mut().filter(|remedy| remedy.copy.contains("roundup")) {
+                *remedy = Remedy::advice(remedies::FEW_LENGTHS);
+            }
         }
         if self.contexts().is_some() {
             let text = "Use one device a process: choose it before anything else uses CUDA, and load checkpoints with \
@@ -535,7 +579,7 @@ impl Message {
         let others = if self.knows_own() {
             "held outside of this process"
         } else {
-            "held outside of PyTorch's allocator: this process's CUDA context and other processes"
+            "held outside of PyTorch's allocator: this process's own context and other processes"
         };
         let is_consistent = !matches!(reading, Reading::Contradiction(_));
         let outside = self.this_process.zip(self.reserved).and_then(|(all, own)| all.checked_sub(own));
@@ -562,7 +606,11 @@ impl Message {
             line: None,
             facts,
             remedies: self.remedies(reading),
-            next: if matches!(self.backend, Backend::Cuda | Backend::Hip) { NEXT } else { "" },
+            next: match self.backend {
+                Backend::Cuda | Backend::Hip if self.knows_expandable || self.tried >= NO_DEVICE_HAS => NEXT,
+                Backend::Cuda | Backend::Hip => NEXT_UP_TO_2_0,
+                Backend::Xpu | Backend::Npu => "",
+            },
             device: self.device,
             rank: self.rank,
         }

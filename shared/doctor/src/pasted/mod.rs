@@ -11,6 +11,7 @@ mod layout;
 mod message;
 mod nvidia_smi;
 mod other_errors;
+mod server;
 mod size;
 mod stats;
 mod summary;
@@ -37,7 +38,11 @@ pub fn explain(text: &str) -> Vec<Explanation> {
     if let Some(found) = other_errors::metal(&layout::joined(text, false)) {
         return vec![Explanation { line: traceback::line(text), ..found }];
     }
-    let mut found: Vec<Explanation> = message::read(text).into_iter().map(message::Message::explain).collect();
+    let mut found: Vec<Explanation> = message::read(text)
+        .into_iter()
+        .map(message::Message::explain)
+        .map(|found| server::advise(text, found))
+        .collect();
     // The last traceback belongs to the last error.
     if let Some(last) = found.last_mut() {
         last.line = traceback::line(text);

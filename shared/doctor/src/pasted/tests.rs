@@ -350,6 +350,49 @@ const CASES: &[(&str, TextKind, Cause, &str)] = &[
     ),
     // Errors of other programs, of the host and of old releases, as people pasted them.
     (
+        "RuntimeError: XPU out of memory. Tried to allocate 1.71 GiB (GPU 0; 15.56 GiB total capacity; 0 bytes already \
+         allocated; 0 bytes reserved in total by PyTorch)",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "The driver refused 1.71 GiB, though PyTorch had left 15.6 GiB of the device",
+    ),
+    (
+        "Current platform can NOT allocate memory block with size larger than 4GB! Tried to allocate 6.85 GiB (GPU  0; 15.56 \
+         GiB total capacity; 0 bytes already allocated; 0 bytes reserved in total by PyTorch)",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "Intel's drivers refuse single allocations of 4 GiB and more",
+    ),
+    (
+        "NPU out of memory. Tried to allocate 26.44 GiB (NPU 2; 60.96 GiB total capacity; 30.23 GiB already allocated; 30.23 \
+         GiB current active; 25.36 GiB free; 33.08 GiB reserved in total by PyTorch",
+        TextKind::OutOfMemory,
+        Cause::Fragmented,
+        "2.85 GiB was cached and 25.4 GiB was free",
+    ),
+    (
+        "CUDA out of memory. Tried to allocate 1.12 MiB (GPU 0; 22.37 GiB total capacity; 15.87 GiB already allocated; 3.56 \
+         MiB free; 787.74 MiB cached)",
+        TextKind::OutOfMemory,
+        Cause::Full,
+        "5.73 GiB was held outside of PyTorch's allocator",
+    ),
+    (
+        "(worker/3 pid=7) CUDA out of memory. Tried to allocate 354.00 MiB. GPU 0 has a total capacity of 79.14 GiB of which \
+         310.44 MiB is free. Process 82045 has 2.54 GiB memory in use. Process 93487 has 76.29 GiB memory in use. Of the a",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "It names 2 processes (the largest: Process 93487 with 76.3 GiB)",
+    ),
+    (
+        "Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated : 5.96 GiB\nRequested : \
+         12.50 MiB\nDevice limit : 12.00 GiB\nFree (according to CUDA): 5.00 GiB\nPyTorch limit (set by user-supplied memory \
+         fraction)\n: 17179869184.00 GiB",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "though it reported 5.00 GiB as free. PyTorch's own limit was not set.",
+    ),
+    (
         "RuntimeError: Invalid buffer size: 50.62 GB",
         TextKind::OutOfMemory,
         Cause::None,
@@ -638,6 +681,28 @@ fn advice_fits_backend_and_release() {
     let old = "Tried to allocate 5.00 GiB (GPU 0; 60.00 GiB total capacity; 40.00 GiB already allocated; 1.00 GiB free; 58.00 GiB \
                reserved in total by PyTorch)";
     assert!(copies(old).iter().all(|copy| !copy.contains("expandable")), "{:?}", copies(old));
+    // Settings that a release, or a backend, refuses to start with.
+    assert!(copies(old).iter().all(String::is_empty), "{:?}", copies(old));
+    assert!(copies(&["torch.cuda.OutOfMemoryError: CUDA out of memory. ", old].concat())[0].contains("roundup_power2"));
+    let ascend = ["NPU out of memory. ", &old.replace("GPU", "NPU")].concat();
+    assert_eq!(copies(&ascend), ["PYTORCH_NPU_ALLOC_CONF=expandable_segments:True", ""]);
+    // Intel's limit of single allocations, and what is below it.
+    let intel = |tried: &str| {
+        let text = format!(
+            "XPU out of memory. Tried to allocate {tried}. GPU 0 has a total capacity of 16.00 GiB. Of the allocated \
+                            memory 0 bytes is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated."
+        );
+        copies(&text).iter().any(|copy| copy.contains("RELAXED"))
+    };
+    assert!(intel("4.66 GiB") && !intel("1.71 GiB"));
+    // A server takes the device by its own settings, and does not train.
+    let full = cached("CUDA", "GPU").replace("18.00", "0.50").replace("40.00", "58.00");
+    let server = copies(&["File \"/x/vllm/v1/worker.py\"\n", &full].concat());
+    assert!(server[0].starts_with("--gpu-memory-utilization"), "{server:?}");
+    assert!(
+        server.iter().all(|copy| !copy.contains("checkpoint"))
+            && copies(&full).iter().any(|copy| copy.contains("checkpoint"))
+    );
     let monitored = cached("HIP", "GPU").replace("40.00", "4.00").replace("18.00", "1.00");
     assert_eq!(copies(&monitored)[0], "amd-smi process");
 }
@@ -679,6 +744,13 @@ fn what_other_programs_asked_for_is_told() {
     assert_eq!(explain(vllm)[0].remedies[1].copy, "--gpu-memory-utilization 0.84");
 }
 
+/// Which process is its own is unknown without PyTorch's figures, and so is what others hold.
+#[test]
+fn a_text_that_ends_early_blames_nobody() {
+    let text = CASES.iter().map(|case| case.0).find(|text| text.contains("Process 93487")).expect("a case");
+    assert!(explain(text)[0].facts.iter().all(|fact| !fact.name.starts_with("held")));
+}
+
 /// What is neither free nor PyTorch's is other processes' only if the error says what this process holds.
 #[test]
 fn what_others_hold_is_told_as_far_as_it_is_known() {
@@ -692,7 +764,7 @@ fn what_others_hold_is_told_as_far_as_it_is_known() {
              GiB reserved in total by PyTorch)"
         )
     };
-    let context = "held outside of PyTorch's allocator: this process's CUDA context and other processes";
+    let context = "held outside of PyTorch's allocator: this process's own context and other processes";
     assert_eq!(names(&old("80.23 GiB")), [context]);
     // 500 MiB are 0.488 GiB: the rest is less than the figures are exact to.
     assert_eq!(names(&old("79.50 GiB")), [""; 0]);
