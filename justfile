@@ -60,6 +60,11 @@ whatif-truth *pythons:
     VRAMSCOPE_PAGE=skip cargo build --release
     tests/truth/truth.py --table shared/whatif/src/TRUTH.md "$@"
 
+# Ask the doctor which line leaks, of programs whose answer is known: downloads PyTorch 2.11 once
+leaks-truth *jobs:
+    VRAMSCOPE_PAGE=skip cargo build
+    tests/truth/leaks/leaks.py {{ if jobs == "" { "--table tests/truth/leaks/RESULTS.md" } else { jobs } }}
+
 # Measure a malloc and a free beside PyTorch's, in one process
 beside *scripts:
     VRAMSCOPE_PAGE=skip cargo build --release --package callable

@@ -208,7 +208,7 @@ fn a_leak_takes_precedence() {
     assert_eq!((growing.cause, growing.is_growing), (Cause::None, true));
     // The step in which the request failed is not complete, and what it kept is no part of the rise.
     let how = |last| {
-        let bytes = if last == 40 { "38.1 MiB in all" } else { "37.2 MiB of the 38.1 MiB that it holds" };
+        let bytes = if last == 40 { "38.2 MiB in all" } else { "37.2 MiB of the 38.2 MiB that it holds" };
         format!("m/a.py:2 (keep) kept 977 KiB more in each step, over steps 1 to {last} ({bytes})")
     };
     let then = "A request of 20.0 MiB then failed: 25.8 MiB was free in 2 gaps, and the largest that it could use was 16.0 MiB.";

@@ -1,6 +1,8 @@
 //! The line that represents each stack.
 
 use super::LeakSource;
+use super::purpose::is_cache;
+use crate::site::frame_label;
 use query::folding::is_python;
 use trace::frames::{FrameId, StackId};
 
@@ -27,5 +29,11 @@ impl<'a> Lines<'a> {
             let frame = best_frames.frame(symbols.stack(stack))?;
             is_python(&symbols.text(symbols.frame(frame).filename)).then_some(frame)
         })
+    }
+
+    /// Returns whether the name of a line says that it fills a cache.
+    pub(super) fn is_cache(&self, line: FrameId) -> bool {
+        let symbols = self.source.symbols;
+        is_cache(&frame_label(symbols, symbols.frame(line)))
     }
 }

@@ -1,4 +1,6 @@
-//! The part of a run in which leaks are looked for.
+//! The part of a run in which leaks are looked for, and how its memory is counted.
+
+use allocator::rounding::MIN_BLOCK;
 
 /// The positions after the warm-up are divided into this many parts. What is live for less than one does not count as
 /// held, so that a step's own rise and fall doesn't look like a trend.
@@ -25,4 +27,9 @@ impl LeakSpan {
     pub(super) fn at(self, i: usize) -> u32 {
         self.from + (u64::from(self.length()) * i as u64 / PARTS as u64) as u32
     }
+}
+
+/// Returns the bytes that a request takes in whole blocks. A loss of four bytes takes 512.
+pub(super) fn block_bytes(requested: u64) -> u64 {
+    requested.max(1).checked_next_multiple_of(MIN_BLOCK).unwrap_or(requested)
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::lines::Lines;
-use super::{LeakCandidate, LeakSource};
+use super::span::block_bytes;
+use super::{LeakCandidate, LeakSource, Trend};
 use crate::steps::{StepSource, Steps};
 use trace::event::Action;
 use trace::units::{Bytes, Count};
@@ -17,7 +18,7 @@ pub struct StepRise {
     pub last: u64,
     /// How many whole steps that are.
     pub steps: u32,
-    /// Requested bytes that the line allocated in these steps and kept.
+    /// Bytes, in whole blocks, that the line allocated in these steps and kept.
     pub bytes: u64,
     /// Whether it kept the same in each of them.
     pub is_even: bool,
@@ -41,9 +42,13 @@ impl fmt::Display for StepRise {
 }
 
 impl LeakCandidate {
-    /// Returns what the line kept step by step; `None` if the trace has fewer than two whole steps since it began.
+    /// Returns what the line kept step by step; `None` if the trace has fewer than two whole steps since it began, or the line
+    /// keeps one tensor.
     pub fn by_step(&self, source: LeakSource<'_>, steps: &Steps) -> Option<StepRise> {
-        let Self { first_seen, until, line, .. } = *self;
+        let Self { first_seen, until, line, trend, .. } = *self;
+        if trend == Trend::Replaced {
+            return None;
+        }
         // The step in which a request failed is not complete.
         let last = until.checked_sub(1).and_then(|event| source.trace.events.action.get(event as usize));
         let slots = steps.slots(if last == Some(Action::Oom as u8) { until.saturating_sub(1) } else { until });
@@ -60,7 +65,7 @@ impl LeakCandidate {
             let is_own = lines.of(allocation.stack) == Some(line) && !source.replay.pool(&allocation).is_private();
             let slot = slots.partition_point(|slot| slot.to < allocation.begin);
             if let Some(sum) = kept.get_mut(slot).filter(|_| is_own) {
-                *sum = sum.saturating_add(allocation.requested);
+                *sum = sum.saturating_add(block_bytes(allocation.requested));
             }
         }
         let busy = kept.iter().filter(|bytes| **bytes > 0).count();

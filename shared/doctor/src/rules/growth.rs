@@ -29,8 +29,13 @@ fn rising(context: &RuleContext<'_>, candidate: &LeakCandidate) -> (String, Find
     let line = line_in_sentence(&label);
     let (most, at) = candidate.most_held;
     let message = match candidate.trend {
-        Trend::Rising => format!(
-            "{line} fills a cache, by its name: {}, {}, were still live after event {}.{} It is not counted as a leak.",
+        Trend::Rising | Trend::Replaced => format!(
+            "{line} {}: {}, {}, were still live after event {}.{} It is not counted as a leak.",
+            if candidate.is_cache {
+                "fills a cache, by its name"
+            } else {
+                "keeps what is put together in each round, as the keys and values of an answer are"
+            },
             counted(candidate.count.into(), "allocation"),
             Bytes(candidate.last_bytes),
             Count(candidate.until.into()),

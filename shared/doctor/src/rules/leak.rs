@@ -2,7 +2,7 @@
 
 use super::RuleContext;
 use super::thresholds::{GRAVE_LEAK_PERCENT, LEAKS, is_share};
-use analysis::leak::LeakCandidate;
+use analysis::leak::{LeakCandidate, Trend};
 use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use trace::units::{Bytes, Count, counted};
 
@@ -27,6 +27,23 @@ fn finding(context: &RuleContext<'_>, leak: &LeakCandidate, more: usize) -> Find
             Bytes(leak.rise_per_thousand_events())
         ),
     };
+    if leak.trend == Trend::Replaced {
+        let message = format!(
+            "{} replaces one tensor by a larger one again and again: {} after event {}, {} after event {}, in {}.{others}",
+            context.line(leak.stack),
+            Bytes(leak.first_bytes),
+            Count(leak.first_seen.into()),
+            Bytes(leak.last_bytes),
+            Count(leak.until.into()),
+            counted(leak.count.into(), "allocation"),
+        );
+        return of(
+            context,
+            leak,
+            message,
+            "Cut it to what is still needed, or collect the parts on the CPU (.detach().cpu()).",
+        );
+    }
     let message = format!(
         "{} keeps what it allocates: {}, {} in all, were still live after event {}, the first since event {}. {slope}{others}",
         context.line(leak.stack),
@@ -35,16 +52,19 @@ fn finding(context: &RuleContext<'_>, leak: &LeakCandidate, more: usize) -> Find
         Count(leak.until.into()),
         Count(leak.first_seen.into()),
     );
+    let advice = "Keep numbers, not tensors: call .item(), or .detach().cpu() if the values are needed later, and delete what \
+                  holds the tensors (a list, a closure, a graph that a loss keeps alive).";
+    of(context, leak, message, advice)
+}
+
+fn of(context: &RuleContext<'_>, leak: &LeakCandidate, message: String, advice: &str) -> Finding {
     let is_grave = is_share(leak.rise(), context.case.usage.peak_bytes, GRAVE_LEAK_PERCENT);
     Finding::new(FindingCode::Leak, message)
         .with_severity(if is_grave { Severity::Failure } else { Severity::Warning })
         .at(leak.until)
         .with_bytes(leak.last_bytes)
         .with_evidence(Evidence::Site(leak.stack.0))
-        .with_remedy(Remedy::advice(
-            "Keep numbers, not tensors: call .item(), or .detach().cpu() if the values are needed later, and delete what \
-             holds the tensors (a list, a closure, a graph that a loss keeps alive).",
-        ))
+        .with_remedy(Remedy::advice(advice))
 }
 
 #[cfg(test)]
@@ -105,10 +125,10 @@ mod tests {
     }
 
     #[test]
-    fn a_small_leak_is_a_warning_and_a_tiny_one_is_none() {
+    fn a_small_leak_is_a_warning() {
         let severity =
             |kept| trace(&lines(kept, &["log@/m/a.py:7"])).findings().first().map(|finding| finding.severity);
         assert_eq!(severity(6_000), Some(Severity::Warning));
-        assert_eq!(severity(1_000), None);
+        assert_eq!(severity(1), Some(Severity::Warning));
     }
 }
