@@ -12,6 +12,7 @@
 
 mod early;
 mod phase;
+mod replaced;
 mod rule;
 mod stays;
 mod user;
@@ -71,6 +72,7 @@ impl Categories {
             })
             .collect();
         early::classify(allocations, &mut rules, &phases);
+        replaced::classify(input, &mut rules);
         if phases.is_inference {
             last_pass(input, &mut rules, &phases);
         }

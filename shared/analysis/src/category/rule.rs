@@ -42,6 +42,8 @@ rules! {
         "The stack makes the buckets in which gradients are exchanged between processes.";
     OptimizerKept, OptimizerState, "optimizer, kept",
         "It was made in optimizer.step and outlives the call.";
+    OptimizerReplaced, Parameters, "optimizer, in place of a parameter",
+        "It was made in optimizer.step, and a parameter of its size was freed right after it.";
     OptimizerScratch, Temporary, "optimizer, freed",
         "It was made in optimizer.step and freed before the call ended.";
     OptimizerBuilt, OptimizerState, "optimizer, built",

@@ -286,6 +286,25 @@ fn what_was_made_where_events_are_missing_is_unknown() {
     assert_eq!(told.get(unseen[0]), Category::Unknown);
 }
 
+/// What `p.data = p.data - …` makes was optimizer state, and the program had no parameters.
+#[test]
+fn what_an_optimizer_puts_in_place_of_a_parameter_is_one() {
+    let scratch = format!("alloc 0x1008000 4096 {OPTIMIZER}\nfree 0x1008000");
+    let lines = training();
+    let at: Vec<usize> = lines.match_indices("alloc 0x1008000").map(|(at, _)| at).collect();
+    let (first, second) = lines.split_at(at[1]);
+    let replaces = |lines: &str, new: &str, old: &str| {
+        let lines = lines.replace("free 0x1008000", "");
+        let scratch = scratch.split('\n').next().unwrap_or_default();
+        lines.replace(scratch, &format!("alloc {new} 4096 {OPTIMIZER}\nfree {old}"))
+    };
+    let lines = replaces(first, "0x1020000", "0x1000000") + &replaces(second, "0x1030000", "0x1020000");
+    let found = rules(&lines, "");
+    let count = |name: &str| found.iter().filter(|rule| rule.as_str() == name).count();
+    assert_eq!(count("parameters: optimizer, in place of a parameter"), 2, "{found:?}");
+    assert_eq!(count("optimizer_state: optimizer, kept"), 1, "{found:?}");
+}
+
 #[test]
 fn where_frames_of_cpp_were_recorded_what_has_none_is_no_gradient() {
     let got = rules(&training(), "");
