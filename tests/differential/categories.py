@@ -5,7 +5,7 @@
 
 Each job trains (or serves) a small model with an official PyTorch release without a GPU (see `environment.py`), and
 writes a snapshot and the truth: by hooks and `data_ptr`, the role of each tensor and when it had it. The program
-`shared/examples/categories.rs` tells the categories of the snapshot alone, and compares them at the peak, byte by byte.
+`shared/session/examples/categories.rs` tells the categories of the snapshot alone, and compares them at the peak, byte by byte.
 The files are in `target/differential/categories`; with `--keep`, those of an earlier run are used. With `--fixtures`,
 the smaller snapshots and the roles at their peaks become the fixtures of `shared/session/tests/properties/categories.rs`. The table is that
 of `shared/analysis/src/category/CATEGORIES.md`. DETAIL=1 lists what is wrong.
@@ -374,7 +374,7 @@ def main():
     names = [a for a in arguments if not a.startswith("-")] or list(JOBS)
     OUT.mkdir(parents=True, exist_ok=True)
     environment = environment.Environment(release)
-    subprocess.run(["cargo", "build", "--quiet", "--package", "shared", "--example", "categories"], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--quiet", "--package", "session", "--example", "categories"], cwd=ROOT, check=True)
     print("| job | settings | bytes at the peak | right | unknown |\n|---|---|---:|---:|---:|")
     for name in names:
         if not keep or not (OUT / f"{name}.pickle").exists():

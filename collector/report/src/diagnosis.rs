@@ -49,6 +49,9 @@ pub struct VerdictReport {
     pub event: Option<u32>,
     /// What to try.
     pub remedies: Vec<Remedy>,
+    /// Whether the headline is about a line that holds more at every step.
+    #[serde(skip)]
+    pub(crate) is_growing: bool,
 }
 
 /// A request that failed.
@@ -159,6 +162,7 @@ impl DiagnosisReport {
                 line: verdict.line.clone(),
                 event: verdict.position.filter(|position| *position > 0),
                 remedies: verdict.remedies.clone(),
+                is_growing: verdict.is_growing,
             },
             failed: *failed,
             ooms: ooms.iter().map(OomReport::from).collect(),

@@ -241,7 +241,7 @@ impl DiagnosisReport {
                 }
             }
         }
-        write_remedies(f, "  ", verdict.remedies.get(..1).unwrap_or_default(), &mut Vec::new())
+        write_remedies(f, "  ", self.first_remedy(), &mut Vec::new())
     }
 
     /// Returns where a request without a stack was made, as far as that is known, for a sentence.
@@ -260,11 +260,21 @@ impl DiagnosisReport {
         }
     }
 
-    /// Returns the finding that the verdict is about, if no request failed.
+    /// Returns the finding that the verdict tells, if no request failed.
     fn cause(&self) -> Option<&FindingReport> {
+        if !self.verdict.is_growing {
+            return None;
+        }
         let line = line_in_sentence(self.verdict.line.as_deref()?);
         let is_cause = |finding: &&FindingReport| FindingCode::CAUSES.iter().any(|code| code.name() == finding.code);
         self.findings.iter().filter(is_cause).find(|finding| finding.message.contains(&*line))
+    }
+
+    /// Returns what to do first: for the verdict, or for the first finding, if the verdict has no advice.
+    fn first_remedy(&self) -> &[Remedy] {
+        let of_verdict = self.verdict.remedies.get(..1);
+        let of_finding = || self.said().find_map(|finding| finding.remedies.get(..1));
+        of_verdict.or_else(of_finding).unwrap_or_default()
     }
 
     /// Returns the findings that are not told by the verdict.

@@ -10,6 +10,7 @@ mod cause;
 mod course;
 mod failure;
 mod headline;
+mod held;
 pub mod pasted;
 mod pool;
 mod remedies;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashSet;
 
-use super::Case;
 use super::request::is_small;
 use super::verdict::{Obstruction, Rise};
+use super::{Case, held};
 use allocator::rounding::{LARGE_BUFFER, MIN_LARGE_ALLOC, SMALL_BUFFER, SMALL_SIZE};
 use analysis::leak::is_cache;
 use query::category::Category;
@@ -16,6 +16,7 @@ use query::line_in_sentence;
 use query::setting::{merged, option, with_option};
 use replay::{AllocatorState, whole_pages};
 use trace::event::Action;
+use trace::frames::StackId;
 use trace::units::Bytes;
 
 /// The number of remedies of a verdict.
@@ -42,12 +43,13 @@ pub(super) fn of(
     case: &Case<'_>,
     cause: Cause,
     failed: &FailedRequest,
-    (line, obstruction): (Option<&str>, &Obstruction),
+    (line_and_stack, obstruction): (Option<(&str, u32)>, &Obstruction),
 ) -> Vec<Remedy> {
+    let (line, stack) = line_and_stack.unzip();
     let line = &*line.map_or(Cow::Borrowed("the line that holds most"), line_in_sentence);
     let mut remedies = match cause {
         Cause::None => Vec::new(),
-        Cause::Leak => leak(line),
+        Cause::Leak => leak(line, stack.and_then(|stack| held::advice(case.symbols, StackId(stack)))),
         Cause::Full => remedies_if_full(case, failed),
         Cause::Fragmented => fragmented(case, failed, obstruction),
         Cause::OutOfReach => out_of_reach(),
@@ -122,7 +124,7 @@ pub(super) fn before_failure(case: &Case<'_>, (rise, is_hoard): (Option<&Rise>, 
     if is_hoard && case.settings.expandable_segments && !option(conf, SPLIT).is_empty() {
         remedies.push(Remedy::advice(format!("Leave {SPLIT} out.")).with_setting(&with_option(conf, SPLIT, "")));
     }
-    remedies.extend(rise.map(|rise| leak(&line_in_sentence(&rise.line))).unwrap_or_default());
+    remedies.extend(rise.map(|rise| of_rise(case, rise)).unwrap_or_default());
     if retries > 0 || is_hoard {
         remedies.extend(expandable(case));
     }
@@ -179,13 +181,21 @@ pub(super) fn allocate_early(line: &str) -> Remedy {
     ))
 }
 
-fn leak(line: &str) -> Vec<Remedy> {
+/// Returns what to try against a line that keeps what it allocates.
+fn of_rise(case: &Case<'_>, rise: &Rise) -> Vec<Remedy> {
+    leak(&line_in_sentence(&rise.line), held::advice(case.symbols, rise.candidate.stack))
+}
+
+fn leak(line: &str, by_stack: Option<&str>) -> Vec<Remedy> {
     vec![
-        Remedy::advice(format!(
-            "Don't keep GPU tensors from {line}: store numbers (tensor.item()), or copies on the CPU \
-             (tensor.detach().cpu())."
-        ))
-        .with_copy(".detach().cpu()"),
+        match by_stack {
+            Some(advice) => Remedy::advice(advice),
+            None => Remedy::advice(format!(
+                "Don't keep GPU tensors from {line}: store numbers (tensor.item()), or copies on the CPU \
+                 (tensor.detach().cpu())."
+            ))
+            .with_copy(".detach().cpu()"),
+        },
         Remedy::advice(
             "Look for a list, dictionary or closure that keeps them from step to step, and clear it; a tensor that requires \
              gradients keeps its whole graph.",

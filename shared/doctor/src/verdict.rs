@@ -149,7 +149,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     };
     let inexact = if case.trace.losses.is_empty() { "" } else { " Events were lost, so these sizes may be off." };
     let sentence = sentence + &refused + inexact + &holder_sentence(case, failed, line.as_deref().filter(|_| is_named));
-    let remedies = remedies::of(case, cause, failed, (line.as_deref(), &obstruction));
+    let remedies = remedies::of(case, cause, failed, (line.as_deref().zip(stack), &obstruction));
     let position = Some(position);
     Verdict { cause, headline, sentence, line, stack, position, remedies, ..Verdict::default() }
 }

@@ -2,7 +2,7 @@
 
 use super::baseline::Baseline;
 use super::requests::Requests;
-use super::terms::Terms;
+use super::terms::{AMPLE, Terms};
 use super::tune::goal::rank;
 use super::tune::{Candidate, Search, Tried};
 use allocator::AllocatorConfig;
@@ -64,7 +64,7 @@ impl Requests {
         }
     }
 
-    /// Runs the trace under each setting that the verdict on a run without a failed request advises, where nothing is short. A remedy
+    /// Runs the trace under each setting that the verdict on a run without a failed request advises, on the recorded device. A remedy
     /// with which less is reserved is marked as checked, and gets its outcome. Changes nothing if the trace doesn't come out as
     /// recorded.
     pub fn prove_savings(&self, verdict: &mut Verdict, baseline: &Baseline, conf: &str) {
@@ -74,7 +74,7 @@ impl Requests {
         }
         let run = |conf: &str| {
             let config = AllocatorConfig::from_conf(conf, baseline.profile).ok()?;
-            self.run(&Terms::ample(baseline.profile, config)).ok()
+            self.run(&Terms::ample(baseline.profile, config).on(self.capacity().unwrap_or(AMPLE))).ok()
         };
         let Some(recorded) = run(conf) else { return };
         for remedy in &mut verdict.remedies {

@@ -189,7 +189,7 @@ struct Lifetime {
 
 /// The requested bytes of cuBLAS's workspaces: 2 × 4 MiB and 8 × 16 KiB (`CUBLAS_WORKSPACE_CONFIG`'s default), 32 MiB on
 /// Hopper, and 1 MiB of cuBLASLt. They are made with a thread's first product and never freed.
-const CUBLAS_WORKSPACES: [u64; 3] = [8_519_680, 33_554_432, 1_048_576];
+pub(crate) const CUBLAS_WORKSPACES: [u64; 3] = [8_519_680, 33_554_432, 1_048_576];
 
 /// Returns the first rule of the table that fits.
 fn rule_of(lifetime: Lifetime, made: phase::Circumstances, phases: &Phases) -> Rule {

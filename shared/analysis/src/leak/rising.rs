@@ -119,6 +119,7 @@ fn for_each_held(lines: &mut Lines<'_>, span: LeakSpan, mut visit: impl FnMut(Fr
         }
         let Some(allocation) = allocations.get(number as u32) else { continue };
         if !replay.pool(&allocation).is_private()
+            && !lines.is_workspace(&allocation)
             && let Some(line) = lines.of(allocation.stack)
         {
             visit(line, &allocation, gone);

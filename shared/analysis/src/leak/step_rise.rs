@@ -62,7 +62,9 @@ impl LeakCandidate {
         for number in made {
             let gone = freed.get(number as usize).unwrap_or(0).min(ends.get(number as usize).unwrap_or(0));
             let Some(allocation) = allocations.get(number).filter(|_| gone > until) else { continue };
-            let is_own = lines.of(allocation.stack) == Some(line) && !source.replay.pool(&allocation).is_private();
+            let is_own = lines.of(allocation.stack) == Some(line)
+                && !source.replay.pool(&allocation).is_private()
+                && !lines.is_workspace(&allocation);
             let slot = slots.partition_point(|slot| slot.to < allocation.begin);
             if let Some(sum) = kept.get_mut(slot).filter(|_| is_own) {
                 *sum = sum.saturating_add(block_bytes(allocation.requested));

@@ -523,6 +523,9 @@ impl Message {
 
     fn remedies(&self, reading: Reading) -> Vec<Remedy> {
         let mut remedies = match reading {
+            Reading::Cause(Cause::Limit) if self.reserve.is_some() => vec![Remedy::advice(
+                "Raise expandable_segments_reserve in PYTORCH_CUDA_ALLOC_CONF above the request, or ask for less at once.",
+            )],
             Reading::Cause(cause) => {
                 // Earlier releases have no expandable segments to advise; Ascend's have them, and their error is in parentheses.
                 let has_them = self.knows_expandable || self.backend == Backend::Npu;

@@ -72,7 +72,8 @@ fn caches(context: &RuleContext<'_>) -> impl Iterator<Item = (String, Finding)> 
         }
     }
     let found = lines.into_iter().map(move |(frame, held)| (held, made.get(&frame).copied().unwrap_or(0)));
-    let found = found.filter(|(held, made)| *made >= u64::from(held.count) * 2);
+    // A library's workspaces are two.
+    let found = found.filter(|(held, made)| held.count > 2 && *made >= u64::from(held.count) * 2);
     found.map(move |(held, made)| {
         let label = context.label(held.stack);
         let line = line_in_sentence(&label);

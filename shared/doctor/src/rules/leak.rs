@@ -2,6 +2,7 @@
 
 use super::RuleContext;
 use super::thresholds::{GRAVE_LEAK_PERCENT, LEAKS, is_share};
+use crate::held;
 use analysis::leak::{LeakCandidate, Trend};
 use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use trace::units::{Bytes, Count, counted};
@@ -52,8 +53,10 @@ fn finding(context: &RuleContext<'_>, leak: &LeakCandidate, more: usize) -> Find
         Count(leak.until.into()),
         Count(leak.first_seen.into()),
     );
-    let advice = "Keep numbers, not tensors: call .item(), or .detach().cpu() if the values are needed later, and delete what \
-                  holds the tensors (a list, a closure, a graph that a loss keeps alive).";
+    let advice = held::advice(context.case.symbols, leak.stack).unwrap_or(
+        "Find what holds them (a list, a dictionary, a hook, a closure, a graph that a loss keeps alive), and clear or bound it. \
+         Where only values are needed, store .item() or .detach().cpu().",
+    );
     of(context, leak, message, advice)
 }
 

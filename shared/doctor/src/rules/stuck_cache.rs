@@ -43,7 +43,7 @@ fn over_the_run(context: &RuleContext<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let message = format!(
-        "{} {} from the driver while large enough gaps lay cached in another stream or pool. After event {}, {} took {} in \
+        "{} {} from the driver while large enough gaps lay cached in another stream or pool. After event {}, {} took {}{} in \
          {} beside a gap of {} in {}.",
         if stuck.count == 1 {
             "1 request took".to_owned()
@@ -54,6 +54,7 @@ fn over_the_run(context: &RuleContext<'_>) -> Vec<Finding> {
         Count(moment.state.position.into()),
         context.line(moment.stack),
         Bytes(moment.size.max(moment.taken)),
+        if moment.taken > moment.size { format!(" for a request of {}", Bytes(moment.size)) } else { String::new() },
         moment.place(context.case),
         Bytes(gap.size),
         super::moment::place(context.case, range.stream, range.pool),
