@@ -14,7 +14,9 @@ use crate::hooks::{
 use crate::input::{CommandPalette, help_dialog, use_hold, use_keys};
 use crate::model::{Action, Dialog, Model, Phase, Place};
 use crate::share::{ShareDialog, UploadsDialog};
-use crate::shell::{Notice, OfferDialog, Workbench, announcer, failed, header, job_dialog, loading, start_page, title};
+use crate::shell::{
+    ExplainDialog, Notice, OfferDialog, Workbench, announcer, failed, header, job_dialog, loading, start_page, title,
+};
 use crate::source::{self, DropZone, file_picker, open_shared, token_of_page, uploads};
 use crate::theme;
 use crate::views::category_rules::CategoryDialog;
@@ -127,6 +129,7 @@ fn App(props: &AppProps) -> Html {
         Some(Dialog::Categories) => html! { <CategoryDialog /> },
         Some(Dialog::Share) => html! { <ShareDialog /> },
         Some(Dialog::Uploads) => html! { <UploadsDialog /> },
+        Some(Dialog::Explain) => html! { <ExplainDialog /> },
         Some(Dialog::Offer) => html! { <OfferDialog /> },
     };
     html! {

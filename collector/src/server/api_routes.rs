@@ -1,7 +1,9 @@
 //! The table of routes of the API.
 
+use axum::extract::DefaultBodyLimit;
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post, put};
+use trace::limits::PASTED_BYTES;
 
 use super::token::{Need, Needs};
 use super::{App, routes};
@@ -51,6 +53,11 @@ pub(super) fn api_routes() -> Vec<Route> {
         Route::new("/api/v1/sessions/{id}/pin", &[(M::PUT, Manage)], put(routes::pin)),
         Route::new("/api/v1/files", &[(M::POST, Token(Admin))], post(routes::files::offer)),
         Route::new("/api/v1/files/{id}/{name}", &[(M::GET, Token(Read))], get(routes::files::file)),
+        Route::new(
+            "/api/v1/explain",
+            &[(M::POST, Token(Read))],
+            post(routes::explain).layer(DefaultBodyLimit::max(PASTED_BYTES)),
+        ),
         Route::new("/api/v1/demo", &[(M::POST, Token(Ingest))], post(routes::demo)),
         Route::new("/api/v1/traces", &[(M::POST, Token(Share))], post(shares::upload::share_trace)),
         Route::new("/api/v1/traces/sharing", &[(M::GET, Token(Share))], get(shares::links::sharing)),

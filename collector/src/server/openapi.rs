@@ -40,6 +40,7 @@ pub(super) static OPENAPI: LazyLock<String> =
         routes::ask::ask,
         routes::pin::pin,
         routes::demo::demo,
+        routes::explain::explain,
         routes::files::offer,
         routes::files::file,
         routes::shares::upload::share_trace,

@@ -243,6 +243,7 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "undo", "Undo (step back)", &[Chord::letter("z", false), Chord::code("Backspace")], |m| steps_to_undo(m, false) != 0, |m, _| address::step(m, false)),
     command(Page, "redo", "Redo (step forward)", &[Chord::letter("z", true), Chord::letter("y", false)], |m| steps_to_undo(m, false) != 0 || steps_to_undo(m, true) != 0, |m, _| address::step(m, true)),
     command(Page, "open", "Open file…", &[], always, |m, _| source::pick(m)),
+    command(Page, "explain", "Explain the text of an error", &[], has_server, |m, _| m.dispatch(Action::OpenDialog(Dialog::Explain))),
     command(Page, "sample", "Open sample", &[], has_server, |m, _| source::open_sample(m)),
     command(Page, "history", "Load full history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
     command(Page, "demo", "Watch live demo", &[], |m| has_server(m) && m.current.is_none(), |m, _| source::watch_demo(m)),

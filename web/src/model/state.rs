@@ -250,6 +250,8 @@ pub enum Dialog {
     Share,
     /// The links that this browser has made.
     Uploads,
+    /// What the text of an error means.
+    Explain,
     /// A trace that another site offers.
     Offer,
 }

@@ -4,6 +4,7 @@ mod announcer;
 mod detail_bar;
 mod details_pane;
 mod device_menu;
+mod explain;
 mod failed;
 mod file_menu;
 mod header;
@@ -29,6 +30,7 @@ mod verdict_room;
 mod workbench;
 
 pub use announcer::announcer;
+pub use explain::{ExplainDialog, explain, explain_file, is_text};
 pub use failed::failed;
 pub use header::header;
 pub use loading::loading;

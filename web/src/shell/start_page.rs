@@ -36,6 +36,10 @@ pub fn start_page(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Uploads)))
     };
+    let on_explain = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Explain)))
+    };
     let files = html! {
         <div class="start-files">
             { recent_files(model) }
@@ -45,6 +49,9 @@ pub fn start_page(model: &ModelHandle) -> Html {
                 <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>
                 <p class="buttons">
                     <button type="button" class="button is-primary" onclick={on_pick} data-testid="open-file">{ "Open file" }</button>
+                    if model.place.has_server() {
+                        <button type="button" class="button" onclick={on_explain} data-testid="start-explain">{ "Explain an error" }</button>
+                    }
                     if model.place.has_server() && model.has_uploads {
                         <button type="button" class="button" onclick={on_uploads} data-testid="start-uploads">{ "My uploads" }</button>
                     }

@@ -1,14 +1,15 @@
-//! Files dropped anywhere on the page.
+//! Files and texts that are dropped or pasted anywhere on the page.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use wasm_bindgen::JsCast;
-use web_sys::{DragEvent, HtmlElement};
+use web_sys::{ClipboardEvent, DataTransfer, DragEvent, Element, HtmlElement};
 use yew::prelude::*;
 
 use crate::browser::{Listener, window};
-use crate::hooks::use_model;
+use crate::hooks::{ModelHandle, use_model};
+use crate::shell::explain;
 
 /// Shows an overlay while files are dragged over the page.
 #[component]
@@ -27,6 +28,7 @@ pub fn DropZone() -> Html {
         let is_over = is_over.clone();
         use_effect_with((), move |()| {
             // Every element on the way reports entering and leaving: only the balance says whether files are over the page.
+            let dropped = model.clone();
             let depth = Rc::new(Cell::new(0_i32));
             let count = move |by: i32, is_reset: bool| {
                 depth.set(if is_reset { 0 } else { (depth.get() + by).max(0) });
@@ -34,7 +36,7 @@ pub fn DropZone() -> Html {
             };
             let on = |name: &'static str, handler: Box<dyn Fn(&DragEvent)>| {
                 Listener::new(&window(), name, move |event| {
-                    if let Some(event) = event.dyn_ref::<DragEvent>().filter(|event| holds_files(event)) {
+                    if let Some(event) = event.dyn_ref::<DragEvent>().filter(|event| is_welcome(event)) {
                         // Otherwise the browser would leave the page and open the file itself.
                         event.prevent_default();
                         handler(event);
@@ -50,17 +52,21 @@ pub fn DropZone() -> Html {
                     "drop",
                     Box::new(move |event| {
                         drop_count(0, true);
-                        let Some(data) = event.data_transfer() else { return };
-                        let mut handles = super::recent::handles(&data).into_iter();
-                        let list = data.files();
-                        let files = list.iter().flat_map(|list| (0..list.length()).filter_map(|i| list.get(i)));
-                        for file in files {
-                            super::open_one(&model, &file, handles.next().unwrap_or_default());
+                        if let Some(data) = event.data_transfer() {
+                            take(&dropped, &data);
                         }
                     }),
                 ),
             ];
-            move || drop(listeners)
+            let paste = Listener::new(&window(), "paste", move |event| {
+                let of_page = |event: &&ClipboardEvent| model.now().dialog.is_none() && !is_for_field(event);
+                if let Some(event) = event.dyn_ref::<ClipboardEvent>().filter(of_page)
+                    && let Some(data) = event.clipboard_data()
+                {
+                    take(&model, &data);
+                }
+            });
+            move || drop((listeners, paste))
         });
     }
     if !*is_over {
@@ -73,8 +79,30 @@ pub fn DropZone() -> Html {
     }
 }
 
-fn holds_files(event: &DragEvent) -> bool {
-    event
-        .data_transfer()
-        .is_some_and(|data| data.types().iter().any(|kind| kind.as_string().as_deref() == Some("Files")))
+/// Opens the files that were dropped or pasted, or explains the text.
+fn take(model: &ModelHandle, data: &DataTransfer) {
+    let mut handles = super::recent::handles(data).into_iter();
+    let list = data.files();
+    let files = || list.iter().flat_map(|list| (0..list.length()).filter_map(|i| list.get(i)));
+    for file in files() {
+        super::open_one(model, &file, handles.next().unwrap_or_default());
+    }
+    let text = data.get_data("text/plain").unwrap_or_default();
+    if files().next().is_none() && !text.trim().is_empty() && model.now().place.has_server() {
+        explain(model, text);
+    }
+}
+
+/// Whether a field takes what is pasted.
+fn is_for_field(event: &ClipboardEvent) -> bool {
+    let target = event.target();
+    let element = target.as_ref().and_then(|target| target.dyn_ref::<Element>());
+    element.is_some_and(|element| element.matches("input, textarea, select") == Ok(true))
+}
+
+/// Whether what is dragged holds files or a text.
+fn is_welcome(event: &DragEvent) -> bool {
+    let is_known = |kind: &str| matches!(kind, "Files" | "text/plain");
+    let types = event.data_transfer().map(|data| data.types());
+    types.is_some_and(|types| types.iter().any(|kind| kind.as_string().as_deref().is_some_and(is_known)))
 }

@@ -100,6 +100,13 @@ impl Request {
         self
     }
 
+    /// Sets the text to send.
+    #[must_use]
+    pub fn with_text(self, text: &str) -> Self {
+        self.init.set_body(&text.into());
+        self
+    }
+
     /// Sends the request. Returns a response that reports success.
     pub async fn send(self) -> Result<Response, Refusal> {
         let response = JsFuture::from(window().fetch_with_str_and_init(&self.url, &self.init)).await;

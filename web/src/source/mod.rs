@@ -41,6 +41,7 @@ use yew::Callback;
 use crate::browser::{after_next_frame, clock_ms, rest_then};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, FileKey, Model, Phase, Selection, Shared, next_to_read};
+use crate::shell::{explain_file, is_text};
 use crate::worker::message::{FromWorker, Stage};
 
 /// Opens files, each in a worker of its own.
@@ -60,6 +61,9 @@ thread_local! {
 fn open_one(model: &ModelHandle, file: &File, handle: JsValue) {
     let facts = |file: &File| (file.name(), file.size(), file.last_modified());
     let now = model.now();
+    if now.place.has_server() && is_text(file) {
+        return explain_file(model, file);
+    }
     let same = OPENED.with_borrow_mut(|opened| {
         opened.retain(|(key, _)| now.entry(*key).is_some());
         opened.iter().find(|(_, other)| facts(other) == facts(file)).map(|(key, _)| *key)

@@ -1,0 +1,58 @@
+//! `/api/v1/explain`: what a pasted error means.
+
+use axum::Json;
+use axum::extract::rejection::StringRejection;
+use axum::http::StatusCode;
+use doctor::pasted::{self, WANTED};
+use serde::Serialize;
+use trace::limits::PASTED_BYTES;
+use trace::units::Bytes;
+use utoipa::ToSchema;
+
+use super::blocking;
+use crate::server::error::{ApiError, ErrorJson};
+
+/// What a text means.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ExplainedText {
+    /// The explanation, as lines for people: those of `vramscope doctor`.
+    text: String,
+}
+
+/// Explains an out-of-memory error, the output of torch.cuda.memory_summary() or memory_stats(), or the table of nvidia-smi.
+///
+/// Nothing of the text is kept.
+#[utoipa::path(
+    post,
+    path = "/api/v1/explain",
+    operation_id = "explain_text",
+    request_body(content = String, content_type = "text/plain"),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The explanation.", body = ExplainedText),
+        (status = 400, description = "The body is no text.", body = ErrorJson),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
+        (status = 413, description = "The text is longer than 1 MiB.", body = ErrorJson),
+        (status = 422, description = "The text is none that could be explained.", body = ErrorJson),
+    )
+)]
+pub(crate) async fn explain(text: Result<String, StringRejection>) -> Result<Json<ExplainedText>, ApiError> {
+    let text = text.map_err(|rejection| match rejection.status() {
+        status @ StatusCode::PAYLOAD_TOO_LARGE => {
+            let message =
+                format!("The text is longer than {}. Send the part with the error.", Bytes(PASTED_BYTES as u64));
+            ApiError::new(status, "size", message)
+        }
+        _ => ApiError::malformed("Send the text of the error as UTF-8, as text/plain."),
+    })?;
+    let explained = blocking(move || pasted::explain(&text)).await?;
+    if explained.is_empty() {
+        return Err(ApiError::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "text",
+            format!("This text is not known. {WANTED}"),
+        ));
+    }
+    Ok(Json(ExplainedText { text: pasted::text_of(&explained) }))
+}
