@@ -192,6 +192,7 @@ fn each_role_may_do_its_own_and_admin_everything() -> Result<()> {
         ("GET", "/api/v1/sessions/{id}/trace", "read", 200),
         ("POST", "/api/v1/sessions/{id}/ask", "read", 400),
         ("PUT", "/api/v1/sessions/{id}/pin", "admin", 400),
+        ("POST", "/api/v1/explain", "read", 200),
         ("POST", "/api/v1/demo", "ingest", 200),
         // Others use a server with tokens, who must not read its user's files.
         ("POST", "/api/v1/files", "admin", 403),

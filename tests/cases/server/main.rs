@@ -8,7 +8,11 @@ mod strangers;
 mod tls;
 mod tunnels;
 
+use std::io::Write;
+use std::net::TcpStream;
+
 use anyhow::{Context, Result};
+use serde_json::Value;
 use tests::http::{self, Response};
 use tests::program;
 use tests::server::Server;
@@ -80,6 +84,37 @@ fn only_get_and_head_are_answered() -> Result<()> {
         let address = server.address();
         let request = format!("{method} /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
         assert_eq!(http::send(address, &request)?.status, status, "{method}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_text_of_an_error_is_explained() -> Result<()> {
+    let server = Server::start()?;
+    let post = |body: &[u8]| -> Result<Response> {
+        let length = body.len().to_string();
+        let mut request =
+            http::head("POST", server.address(), "/api/v1/explain", &[("Content-Length", &length)]).into_bytes();
+        request.extend(body);
+        let mut socket = TcpStream::connect(server.address())?;
+        // A server that refuses a long body may close the connection before it has all of it.
+        let _ = socket.write_all(&request);
+        http::receive(socket)
+    };
+    let error = "CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 23.64 GiB of which 340.31 MiB is free.";
+    for (body, status, known, words) in [
+        (error.as_bytes(), 200, Some(true), "512 MiB"),
+        (b"a cake recipe", 200, Some(false), "Paste the whole message"),
+        (b"", 200, Some(false), "not known"),
+        (b"\xff\xfe", 400, None, "UTF-8"),
+    ] {
+        let answer = post(body)?;
+        let json: Value = serde_json::from_slice(&answer.body)?;
+        assert_eq!((answer.status, json["is_known"].as_bool()), (status, known), "{}", answer.text());
+        assert!(answer.text().contains(words), "{}", answer.text());
+    }
+    if let Ok(answer) = post(&vec![b'x'; (1 << 20) + 1]) {
+        assert_eq!(answer.status, 413, "{}", answer.text());
     }
     Ok(())
 }

@@ -73,7 +73,12 @@ pub fn ExplainDialog() -> Html {
                 let got = Request::new("POST", "explain").with_text(&text).json().await;
                 // Another text was asked about meanwhile.
                 if *asked.borrow() == number {
-                    answer.set(Some(got.map(|json| json.text("text")).map_err(|refusal| refusal.sentence())));
+                    let said = got.map(|json| (json.is("is_known"), json.text("text")));
+                    answer.set(Some(match said {
+                        Ok((true, text)) => Ok(text),
+                        Ok((false, sentence)) => Err(sentence),
+                        Err(refusal) => Err(refusal.sentence()),
+                    }));
                 }
             });
         })

@@ -15,7 +15,9 @@ use crate::server::error::{ApiError, ErrorJson};
 /// What a text means.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ExplainedText {
-    /// The explanation, as lines for people: those of `vramscope doctor`.
+    /// Whether the text could be explained.
+    is_known: bool,
+    /// The explanation, as lines for people: those of `vramscope doctor`. Of an unknown text, what to send instead.
     text: String,
 }
 
@@ -34,7 +36,6 @@ pub(crate) struct ExplainedText {
         (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
         (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
         (status = 413, description = "The text is longer than 1 MiB.", body = ErrorJson),
-        (status = 422, description = "The text is none that could be explained.", body = ErrorJson),
     )
 )]
 pub(crate) async fn explain(text: Result<String, StringRejection>) -> Result<Json<ExplainedText>, ApiError> {
@@ -47,12 +48,7 @@ pub(crate) async fn explain(text: Result<String, StringRejection>) -> Result<Jso
         _ => ApiError::malformed("Send the text of the error as UTF-8, as text/plain."),
     })?;
     let explained = blocking(move || pasted::explain(&text)).await?;
-    if explained.is_empty() {
-        return Err(ApiError::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "text",
-            format!("This text is not known. {WANTED}"),
-        ));
-    }
-    Ok(Json(ExplainedText { text: pasted::text_of(&explained) }))
+    let is_known = !explained.is_empty();
+    let text = if is_known { pasted::text_of(&explained) } else { format!("This text is not known. {WANTED}") };
+    Ok(Json(ExplainedText { is_known, text }))
 }
