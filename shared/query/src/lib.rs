@@ -18,7 +18,7 @@ pub mod copy;
 mod curves;
 mod details;
 pub mod diagnosis;
-mod encoding;
+pub mod encoding;
 mod events;
 pub mod finding;
 mod flame;
@@ -56,7 +56,6 @@ pub use compare_steps::{
 };
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, AllocationQuery, FrameText, MissingText, SiteDetail, SiteQuery};
-pub use encoding::Encode;
 pub use events::{
     EventColumn, EventFilter, EventOrder, EventRow, EventRows, EventTextQuery, EventsQuery, LOST, ListRow, LossRow,
     PartnerQuery, Related, StepEventQuery,

@@ -1,6 +1,5 @@
 //! Numbers serialized as raw little-endian bytes, so that a hundred thousand of them cost one copy.
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A vector of plain numbers, serialized as one byte string.
@@ -42,10 +41,7 @@ impl<T: bytemuck::NoUninit> Serialize for Packed<T> {
 impl<'de, T: bytemuck::AnyBitPattern> Deserialize<'de> for Packed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes: std::borrow::Cow<'de, [u8]> = serde_bytes::deserialize(deserializer)?;
-        if !bytes.len().is_multiple_of(size_of::<T>()) {
-            return Err(D::Error::custom("packed numbers are cut off"));
-        }
-        // The bytes may be unaligned, so they are read one value at a time.
+        // The bytes may be unaligned, so they are read one value at a time. A part of a number at their end is left out.
         Ok(Self(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()))
     }
 }

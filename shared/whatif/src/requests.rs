@@ -1,5 +1,6 @@
 //! The requests of a program, in order.
 
+use query::encoding::{decode, encode};
 use serde::{Deserialize, Serialize};
 
 use trace::Segment;
@@ -143,13 +144,12 @@ impl Requests {
 
     /// Returns the requests as bytes, for another worker.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Postcard refuses only sequences of unknown length, and memory is the only limit of a vector.
-        postcard::to_allocvec(self).unwrap_or_default()
+        encode(self)
     }
 
     /// Returns the requests that [`Self::to_bytes`] wrote; `None` for other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        postcard::from_bytes(bytes).ok()
+        decode(bytes)
     }
 
     /// Returns the approximate bytes of memory that the requests occupy.

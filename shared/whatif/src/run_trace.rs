@@ -8,6 +8,7 @@ use super::{Outcome, Terms};
 use allocator::{DriverError, TraceEntry};
 use format::export;
 use format::{Device, Header};
+use query::encoding::{decode, encode};
 use trace::event::Action;
 use trace::frames::StackId;
 use trace::units::Address;
@@ -71,13 +72,12 @@ impl Requests {
 impl RunTrace {
     /// Returns the run as bytes, for another worker.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Postcard refuses only sequences of unknown length, and memory is the only limit of a vector.
-        postcard::to_allocvec(self).unwrap_or_default()
+        encode(self)
     }
 
     /// Returns the run that [`Self::to_bytes`] wrote; `None` for other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        postcard::from_bytes(bytes).ok()
+        decode(bytes)
     }
 
     /// Calls `write` with the run as a recording: with the call sites, times and annotations of the device with this index in

@@ -99,17 +99,14 @@ fn grown() -> Option<u64> {
 }
 
 fn send(message: &FromWorker) {
-    // Neither step can fail: every message can be encoded, and its buffer is new.
-    let Ok(bytes) = encode(message) else { return };
+    let bytes = encode(message);
     let buffer = Uint8Array::from(bytes.as_slice()).buffer();
     let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
 }
 
 /// Sends a message to the page, with data that the page hands on without a copy.
 fn post_with(message: &FromWorker, data: &impl serde::Serialize) {
-    // Neither step can fail, as above.
-    let (Ok(message), Ok(data)) = (encode(message), encode(data)) else { return };
-    let [message, data] = [message, data].map(|bytes| Uint8Array::from(bytes.as_slice()).buffer());
+    let [message, data] = [encode(message), encode(data)].map(|bytes| Uint8Array::from(bytes.as_slice()).buffer());
     let _ = scope().post_message_with_transfer(&Array::of2(&message, &data), &Array::of2(&message, &data));
 }
 
@@ -120,7 +117,7 @@ pub fn rate(bytes: u64, milliseconds: f64) -> f64 {
 
 fn receive(bytes: &[u8]) {
     match decode(bytes) {
-        Ok(ToWorker::Ask { id, device, query }) => {
+        Some(ToWorker::Ask { id, device, query }) => {
             identity::asked();
             // The page asks only after it has received a summary.
             let answer = SESSION
@@ -131,26 +128,26 @@ fn receive(bytes: &[u8]) {
                 post(&FromWorker::Answer { id, answer: Box::new(answer) });
             }
         }
-        Ok(ToWorker::Watch { url, token }) => {
+        Some(ToWorker::Watch { url, token }) => {
             warm::stop();
             live::start(url, token);
             OWN_RULES.with_borrow(live::set_rules);
         }
-        Ok(ToWorker::Fetch { url, token }) => {
+        Some(ToWorker::Fetch { url, token }) => {
             warm::stop();
             spawn_local(download(url, token));
         }
-        Ok(ToWorker::OpenShared { url, token, key }) => {
+        Some(ToWorker::OpenShared { url, token, key }) => {
             warm::stop();
             spawn_local(ranges::open(ranges::Link { url, token, key }));
         }
-        Ok(ToWorker::ResumeDownload) => ranges::continue_download(),
-        Ok(ToWorker::FetchElsewhere { url }) => {
+        Some(ToWorker::ResumeDownload) => ranges::continue_download(),
+        Some(ToWorker::FetchElsewhere { url }) => {
             warm::stop();
             spawn_local(download_elsewhere(url));
         }
-        Ok(ToWorker::Drawn { selected }) => live::drawn(selected),
-        Ok(ToWorker::SetRules(rules)) => {
+        Some(ToWorker::Drawn { selected }) => live::drawn(selected),
+        Some(ToWorker::SetRules(rules)) => {
             SESSION.with_borrow_mut(|session| {
                 if let Some(session) = session {
                     session.set_own_rules(&rules);
@@ -160,9 +157,9 @@ fn receive(bytes: &[u8]) {
             live::set_rules(&rules);
             OWN_RULES.set(rules);
         }
-        Ok(ToWorker::Pause(is_paused)) => live::pause(is_paused),
-        Ok(ToWorker::Identify) => identity::find(),
-        Ok(ToWorker::Copy { id, name, redaction, named, is_running }) => SESSION.with_borrow_mut(|session| {
+        Some(ToWorker::Pause(is_paused)) => live::pause(is_paused),
+        Some(ToWorker::Identify) => identity::find(),
+        Some(ToWorker::Copy { id, name, redaction, named, is_running }) => SESSION.with_borrow_mut(|session| {
             if let Some(session) = session {
                 if is_running {
                     session.expect_more();
@@ -170,8 +167,8 @@ fn receive(bytes: &[u8]) {
                 pack::copy(session, id, &name, &redaction, named);
             }
         }),
-        Ok(ToWorker::ForgetCopy) => pack::forget(),
-        Ok(ToWorker::Requests { id, device }) => {
+        Some(ToWorker::ForgetCopy) => pack::forget(),
+        Some(ToWorker::Requests { id, device }) => {
             let device = device as usize;
             let of_file = SESSION.with_borrow(|session| session.as_ref().map(|session| session.requests(device)));
             // The page asks for a device of the summary, after all of it is here.
@@ -180,14 +177,14 @@ fn receive(bytes: &[u8]) {
             }
         }
         // It comes together with a run.
-        Ok(ToWorker::Record { .. }) => {}
-        Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
+        Some(ToWorker::Record { .. }) => {}
+        None => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
 }
 
 /// Makes a recording of a what-if run.
 fn record(message: &[u8], run: &[u8]) {
-    if let Ok(ToWorker::Record { id, device, name }) = decode(message) {
+    if let Some(ToWorker::Record { id, device, name }) = decode(message) {
         let message = FromWorker::Packed { id };
         SESSION.with_borrow_mut(|session| match session {
             Some(session) => pack::run(session, &message, device as usize, &name, run),

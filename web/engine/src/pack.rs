@@ -56,7 +56,8 @@ pub fn run(session: &mut Session, message: &FromWorker, device: usize, name: &st
 /// Sends a message with a recording.
 fn send(message: &FromWorker, recording: &[u8]) {
     // Fails only if the browser has no room for the recording.
-    if let (Ok(blob), Ok(bytes)) = (blob(recording), encode(message)) {
+    if let Ok(blob) = blob(recording) {
+        let bytes = encode(message);
         // The recording goes to the page by reference.
         let _ = scope().post_message(&Array::of2(&Uint8Array::from(bytes.as_slice()).buffer(), &blob));
     }

@@ -289,7 +289,7 @@ impl Workers {
         let mut open = self.0.open.borrow_mut();
         let Some(connection) = open.get_mut(&key) else { return };
         let id = self.next_id();
-        let Ok(message) = encode(&ToWorker::Record { id, device, name }) else { return };
+        let message = encode(&ToWorker::Record { id, device, name });
         let both = Array::of2(&Uint8Array::from(message.as_slice()).buffer(), run);
         // Fails only with the worker, which sends nothing more then.
         if connection.worker.post_message_with_transfer(&both, &both).is_ok() {
@@ -381,12 +381,12 @@ impl Workers {
         }
         if let Some(pair) = data.dyn_ref::<Array>() {
             match (decode(&Uint8Array::new(&pair.get(0)).to_vec()), pair.get(1)) {
-                (Ok(FromWorker::Packed { id }), copy) => {
+                (Some(FromWorker::Packed { id }), copy) => {
                     if let Ok(copy) = copy.dyn_into::<Blob>() {
                         self.deliver(key, id, Copied::Packed(copy));
                     }
                 }
-                (Ok(FromWorker::Requests { id }), requests) => self.hand_on(key, id, requests),
+                (Some(FromWorker::Requests { id }), requests) => self.hand_on(key, id, requests),
                 _ => {}
             }
             return;
@@ -396,7 +396,7 @@ impl Workers {
             connection.messages = connection.messages.wrapping_add(1);
         }
         match decode(&Uint8Array::new(buffer).to_vec()) {
-            Ok(FromWorker::Answer { id, answer }) => {
+            Some(FromWorker::Answer { id, answer }) => {
                 let pending = self.0.open.borrow_mut().get_mut(&key).and_then(|c| c.pending.remove(&id));
                 let Some(Pending { replies, .. }) = pending else { return };
                 if !self.0.has_answered.replace(true) {
@@ -412,23 +412,22 @@ impl Workers {
                 // Afterwards, so that the questions that an answer leads to leave no moment at 0 before them.
                 self.count_pending();
             }
-            Ok(FromWorker::Contents { id, contents, moved }) => {
+            Some(FromWorker::Contents { id, contents, moved }) => {
                 self.deliver(key, id, Copied::Contents { contents, moved });
             }
-            Ok(message) => {
+            Some(message) => {
                 if matches!(message, FromWorker::Loaded(_)) {
                     mark("summary received");
                 }
                 report.emit(message);
             }
-            Err(_) => report.emit(FromWorker::Failed { message: failure::GARBLED.to_owned() }),
+            None => report.emit(FromWorker::Failed { message: failure::GARBLED.to_owned() }),
         }
     }
 }
 
 fn send(worker: &Worker, message: &ToWorker) -> Result<(), JsValue> {
-    let bytes = encode(message).map_err(|error| JsValue::from_str(&error.to_string()))?;
-    let buffer = Uint8Array::from(bytes.as_slice()).buffer();
+    let buffer = Uint8Array::from(encode(message).as_slice()).buffer();
     worker.post_message_with_transfer(&buffer, &Array::of1(&buffer))
 }
 

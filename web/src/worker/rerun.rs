@@ -71,7 +71,7 @@ impl Desks {
                 let said = match (event.data().as_string(), event.data().dyn_ref::<ArrayBuffer>()) {
                     (Some(text), _) => failed(&text),
                     (None, Some(bytes)) => decode(&Uint8Array::new(bytes).to_vec())
-                        .unwrap_or_else(|_| FromWhatIf::Failed(failure::GARBLED.to_owned())),
+                        .unwrap_or_else(|| FromWhatIf::Failed(failure::GARBLED.to_owned())),
                     (None, None) => return desks.traced(key, &event.data()),
                 };
                 match said {
@@ -127,7 +127,7 @@ impl Desks {
     fn traced(&self, key: FileKey, data: &JsValue) {
         let Some(both) = data.dyn_ref::<Array>() else { return };
         let (message, run) = (decode(&Uint8Array::new(&both.get(0)).to_vec()), both.get(1).dyn_into::<ArrayBuffer>());
-        let (Ok(FromWhatIf::Traced(id)), Ok(run)) = (message, run) else { return };
+        let (Some(FromWhatIf::Traced(id)), Ok(run)) = (message, run) else { return };
         let mut desks = self.0.borrow_mut();
         let tracing = desks.get_mut(&key).and_then(|desk| desk.tracing.take_if(|(wanted, _)| *wanted == id));
         drop(desks);
@@ -159,11 +159,9 @@ impl Desk {
 }
 
 fn send(worker: &Worker, message: &ToWhatIf) {
-    if let Ok(bytes) = encode(message) {
-        let buffer = Uint8Array::from(bytes.as_slice()).buffer();
-        // Fails only with the worker, which says nothing more then.
-        let _ = worker.post_message_with_transfer(&buffer, &Array::of1(&buffer));
-    }
+    let buffer = Uint8Array::from(encode(message).as_slice()).buffer();
+    // Fails only with the worker, which says nothing more then.
+    let _ = worker.post_message_with_transfer(&buffer, &Array::of1(&buffer));
 }
 
 fn start() -> Option<Worker> {

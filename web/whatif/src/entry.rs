@@ -39,15 +39,14 @@ fn scope() -> DedicatedWorkerGlobalScope {
 }
 
 fn post(message: &FromWhatIf) {
-    // Neither step can fail: every message can be encoded, and its buffer is new.
-    let Ok(bytes) = encode(message) else { return };
+    let bytes = encode(message);
     let buffer = Uint8Array::from(bytes.as_slice()).buffer();
     let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
 }
 
 /// Sends a message with bytes, which are moved and not copied.
 fn post_with(message: &FromWhatIf, bytes: &[u8]) {
-    let Ok(message) = encode(message) else { return };
+    let message = encode(message);
     let [message, bytes] = [message.as_slice(), bytes].map(|bytes| Uint8Array::from(bytes).buffer());
     let both = Array::of2(&message, &bytes);
     // Can't fail: both buffers are new.
@@ -56,7 +55,7 @@ fn post_with(message: &FromWhatIf, bytes: &[u8]) {
 
 fn receive(bytes: &[u8]) {
     DESK.with_borrow_mut(|desk| match desk {
-        None => match decode(bytes).map_err(|_| failure::GARBLED.to_owned()).and_then(Desk::open) {
+        None => match decode(bytes).ok_or_else(|| failure::GARBLED.to_owned()).and_then(Desk::open) {
             Ok((new, opened)) => {
                 post(&FromWhatIf::Opened(Box::new(opened)));
                 *desk = Some(new);
@@ -64,13 +63,13 @@ fn receive(bytes: &[u8]) {
             Err(sentence) => post(&FromWhatIf::Failed(sentence)),
         },
         Some(desk) => match decode(bytes) {
-            Ok(ToWhatIf::Trace(id)) => {
+            Some(ToWhatIf::Trace(id)) => {
                 if let Some(run) = desk.trace(id) {
                     post_with(&FromWhatIf::Traced(id), &run);
                 }
             }
-            Ok(message) => desk.receive(message).iter().for_each(post),
-            Err(_) => post(&FromWhatIf::Failed(failure::GARBLED.to_owned())),
+            Some(message) => desk.receive(message).iter().for_each(post),
+            None => post(&FromWhatIf::Failed(failure::GARBLED.to_owned())),
         },
     });
     work_later();

@@ -7,7 +7,8 @@ use serde_bytes::{ByteBuf, Bytes};
 
 use self::columns::{restore, take};
 use query::diagnosis::DiagnosisQuery;
-use query::{Answer, Axis, Encode, OverviewQuery, Query, StateQuery, Summary, Window};
+use query::encoding::{self, Encode as _};
+use query::{Answer, Axis, OverviewQuery, Query, StateQuery, Summary, Window};
 
 /// The version of the encoding. A preview of another version is ignored: all that it says is in the recording, too.
 const VERSION: u32 = 2;
@@ -57,26 +58,26 @@ pub(crate) fn rewritten(payload: &[u8]) -> Option<Vec<u8>> {
 }
 
 // Behind the version come an optional summary, the places, and the answers; the columns of an answer's numbers are stored apart from
-// it, as differences. Postcard writes the fields one after the other: an encoding with their names made the page's engine larger by a
+// it, as differences. The fields are written one after the other: an encoding with their names made the page's engine larger by a
 // quarter. So every change of a type in here needs another version.
 impl Part {
     /// Returns the payload.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        append(&mut out, &VERSION);
+        encoding::append(&mut out, &VERSION);
         out.push(self.summary.is_some().into());
         if let Some(summary) = &self.summary {
             summary.encode(&mut out);
         }
-        append(&mut out, &self.places);
-        append(&mut out, &self.answers.len());
+        encoding::append(&mut out, &self.places);
+        encoding::append(&mut out, &self.answers.len());
         for Answered { device, query, answer } in &self.answers {
             let mut answer = answer.clone();
             let columns: Vec<ByteBuf> = take(&mut answer).into_iter().map(ByteBuf::from).collect();
-            append(&mut out, device);
+            encoding::append(&mut out, device);
             query.encode(&mut out);
             answer.encode(&mut out);
-            append(&mut out, &columns);
+            encoding::append(&mut out, &columns);
         }
         out
     }
@@ -84,33 +85,20 @@ impl Part {
     /// Reads a payload; `None` for one of another version, and for one that is damaged.
     pub fn decode(mut payload: &[u8]) -> Option<Self> {
         let rest = &mut payload;
-        if next::<u32>(rest)? != VERSION {
+        if encoding::take::<u32>(rest)? != VERSION {
             return None;
         }
-        let summary = if next(rest)? { Some(Summary::take(rest)?) } else { None };
-        let places = next(rest)?;
-        let count: usize = next(rest)?;
+        let summary = if encoding::take(rest)? { Some(Summary::take(rest)?) } else { None };
+        let places = encoding::take(rest)?;
+        let count: usize = encoding::take(rest)?;
         let answers = (0..count).map(|_| {
-            let (device, query, mut answer) = (next(rest)?, Query::take(rest)?, Answer::take(rest)?);
-            restore(&mut answer, &next::<Vec<&Bytes>>(rest)?).ok()?;
+            let (device, query, mut answer) = (encoding::take(rest)?, Query::take(rest)?, Answer::take(rest)?);
+            restore(&mut answer, &encoding::take::<Vec<&Bytes>>(rest)?).ok()?;
             Some(Answered { device, query, answer }).filter(Answered::is_consistent)
         });
         let answers = answers.collect::<Option<_>>()?;
         Some(Self { summary, places, answers })
     }
-}
-
-/// Appends a value.
-fn append(out: &mut Vec<u8>, value: &impl Serialize) {
-    // Writing to a vector can't fail.
-    out.extend(postcard::to_allocvec(value).unwrap_or_default());
-}
-
-/// Takes a value from the front of `bytes`.
-fn next<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Option<T> {
-    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
-    *bytes = rest;
-    Some(value)
 }
 
 impl Answered {

@@ -120,8 +120,8 @@ mod tests {
         assert_eq!(shown.capacity, "capacity of A100-40GB: 40.0 GiB");
         assert_eq!(shown.rows[3].command, sweep().command("280"));
         assert!(shown.rows[4].title.ends_with("out of memory: a request of 281 KiB fails"), "{}", shown.rows[4].title);
-        let bytes = postcard::to_allocvec(&shown).unwrap();
-        assert_eq!(postcard::from_bytes::<SweepPicture>(&bytes).unwrap(), shown);
+        let bytes = query::encoding::encode(&shown);
+        assert_eq!(query::encoding::decode::<SweepPicture>(&bytes).unwrap(), shown);
     }
 
     #[test]
