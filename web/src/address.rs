@@ -15,7 +15,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::Url;
 use yew::prelude::*;
 
-use crate::browser::{Listener, Timeout, window};
+use crate::browser::{Listener, Timeout, use_effect_with, window};
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, FileEntry, History, Model, Phase, SHARED_PREFIX, Way, steps_to_undo, way};
 use crate::source;

@@ -6,7 +6,7 @@ use trace::text::escaped;
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
-use crate::browser::{document, is_narrow, root};
+use crate::browser::{document, is_narrow, root, use_effect_with};
 use crate::hooks::{
     ModelHandle, Store, remembered_preferences, remembered_rules, use_diagnosis, use_followers, use_identities,
     use_preferences, use_putting_away,

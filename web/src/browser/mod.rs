@@ -1,6 +1,7 @@
 //! Thin wrappers around the browser: the window, listeners and timers that end when dropped, frames, element sizes.
 //! Imports nothing else of the page.
 
+mod effect;
 mod narrow;
 mod place;
 mod size;
@@ -8,6 +9,7 @@ mod size;
 use std::cell::Cell;
 use std::rc::Rc;
 
+pub use effect::use_effect_with;
 pub use narrow::{is_narrow, use_narrow};
 pub use place::place;
 pub use size::{Size, use_size};

@@ -4,7 +4,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{MediaQueryList, MediaQueryListEvent};
 use yew::prelude::*;
 
-use super::{Listener, window};
+use super::{Listener, use_effect_with, window};
 
 fn query() -> Option<MediaQueryList> {
     window().match_media("(width < 800px), (height < 480px)").ok().flatten()

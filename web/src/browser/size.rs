@@ -7,7 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::{HtmlElement, ResizeObserver};
 use yew::prelude::*;
 
-use super::{Listener, window};
+use super::{Listener, use_effect_with, window};
 
 /// More device pixels per CSS pixel cost time without a visible benefit.
 const HIGHEST_RATIO: f64 = 2.0;

@@ -7,6 +7,7 @@ use query::{Answer, Query};
 use yew::prelude::*;
 
 use super::{ModelHandle, use_model};
+use crate::browser::use_effect_with;
 use crate::model::{FileKey, Model, rebased};
 
 /// The addressee of a question: a file and one of its devices.

@@ -3,6 +3,7 @@
 use yew::prelude::*;
 
 use super::use_model;
+use crate::browser::use_effect_with;
 use crate::model::{Action, Phase, to_put_away};
 
 /// Ends the workers of files that are put away, and starts a new worker for such a file when it is shown again.

@@ -4,6 +4,7 @@ use query::{Answer, Axis, PositionAtQuery, Query, StateQuery, Window};
 use yew::prelude::*;
 
 use super::{ask, use_answer, use_model};
+use crate::browser::use_effect_with;
 use crate::model::Action;
 
 /// Maps the window to a requested axis, and moves the window after the cursor.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use yew::prelude::*;
 
 use super::use_model;
+use crate::browser::use_effect_with;
 use crate::model::{FileEntry, FileKey, Model, Phase};
 
 /// Returns whether a file's identity is wanted now: after its first picture, or at once if a link waits for it.

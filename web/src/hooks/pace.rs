@@ -2,7 +2,7 @@
 
 use yew::prelude::*;
 
-use crate::browser::{Timeout, clock_ms};
+use crate::browser::{Timeout, clock_ms, use_effect_with};
 
 /// Returns a value that follows another one, but changes at most once in so many milliseconds: at once after a rest, and in the end
 /// to the latest.

@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use super::use_model;
-use crate::browser::window;
+use crate::browser::{use_effect_with, window};
 use crate::model::Preferences;
 
 /// The storage key; theme.js reads the same key.

@@ -4,6 +4,7 @@ use query::{Answer, Axis, Query, StepsQuery};
 use yew::prelude::*;
 
 use super::{ModelHandle, ask, use_answer};
+use crate::browser::use_effect_with;
 use crate::model::{Action, Listing};
 
 /// Lays the last whole step over the second one. In the first, an optimizer makes its state.

@@ -8,6 +8,7 @@ use query::finding::Remedy;
 use yew::prelude::*;
 
 use super::ModelHandle;
+use crate::browser::use_effect_with;
 use crate::model::{
     Action, Curves, CurvesAsked, FileKey, Goal, Live, MOST_RUNS, RunConditions, Tab, Tune, WhatIf, WhatIfStep,
 };

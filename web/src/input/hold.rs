@@ -10,7 +10,7 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::{Element, Event, PointerEvent, PointerEventInit};
 use yew::prelude::*;
 
-use crate::browser::{Listener, Timeout, window};
+use crate::browser::{Listener, Timeout, use_effect_with, window};
 
 /// How long a finger rests until it hovers, in milliseconds.
 const HOLD_MS: i32 = 500;

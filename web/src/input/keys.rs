@@ -9,7 +9,7 @@ use yew::prelude::*;
 
 use super::command::{Chord, Key, Press};
 use super::registry::live_commands;
-use crate::browser::{Listener, document, window};
+use crate::browser::{Listener, document, use_effect_with, window};
 use crate::hooks::use_model;
 
 /// Runs the command of a pressed key while the component is mounted.

@@ -7,7 +7,7 @@ use yew::prelude::*;
 
 use super::found::{Group, Item, Job, found};
 use super::help::keys;
-use crate::browser::{after_next_frame, reveal};
+use crate::browser::{after_next_frame, reveal, use_effect_with};
 use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::model::{Action, Selection};
 use crate::source::json::Json;

@@ -17,7 +17,7 @@ use super::canvas_surface::CanvasSurface;
 use super::painter::{Backend, Painter};
 use super::surface::Surface;
 pub use crate::browser::Size;
-use crate::browser::{Listener, use_size, window};
+use crate::browser::{Listener, use_effect_with, use_size, window};
 
 /// Something that can be drawn.
 pub trait Picture: 'static {

@@ -18,7 +18,7 @@ use super::origin::{Source, use_origin};
 use super::outcome::{self, CANCEL_ID, COPY_ID};
 use super::sender::{Progress, Sender};
 use super::use_copy::{Copy, Wanted, use_copy};
-use crate::browser::{Listener, document, focus};
+use crate::browser::{Listener, document, focus, use_effect_with};
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Dialog, Live};
 use crate::shell::TokenForm;

@@ -12,7 +12,7 @@ use yew::prelude::*;
 
 use super::choices::Lifetime;
 use super::outcome::expiry;
-use crate::browser::{Listener, after_next_frame, document, focus};
+use crate::browser::{Listener, after_next_frame, document, focus, use_effect_with};
 use crate::hooks::use_model;
 use crate::model::Action;
 use crate::shell::TokenForm;

@@ -14,6 +14,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use yew::prelude::*;
 
 use super::moved_view::Start;
+use crate::browser::use_effect_with;
 use crate::hooks::ModelHandle;
 use crate::model::{FileKey, Live, Model, Selection, Shared, View, extent};
 use crate::source::http;

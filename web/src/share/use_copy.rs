@@ -8,6 +8,7 @@ use web_sys::Blob;
 use yew::prelude::*;
 
 use super::origin::Origin;
+use crate::browser::use_effect_with;
 use crate::hooks::ModelHandle;
 use crate::worker::client::Copied;
 use crate::worker::message::ToWorker;

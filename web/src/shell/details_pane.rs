@@ -5,7 +5,7 @@ use web_sys::{Element, PointerEvent};
 use yew::prelude::*;
 
 use super::sheet::Sheet;
-use crate::browser::{use_narrow, window};
+use crate::browser::{use_effect_with, use_narrow, window};
 use crate::hooks::use_model;
 use crate::model::Action;
 use crate::views::details::Details;

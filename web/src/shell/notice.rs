@@ -2,7 +2,7 @@
 
 use yew::prelude::*;
 
-use crate::browser::Timeout;
+use crate::browser::{Timeout, use_effect_with};
 use crate::hooks::use_model;
 use crate::model::Action;
 use crate::source;

@@ -4,6 +4,7 @@ use trace::units::Bytes;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
+use crate::browser::use_effect_with;
 use crate::hooks::use_model;
 use crate::model::{Action, OfferedBy};
 use crate::source;

@@ -4,7 +4,7 @@ use trace::units::counted;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
-use crate::browser::Timeout;
+use crate::browser::{Timeout, use_effect_with};
 use crate::hooks::use_model;
 use crate::model::{FileKey, SharedLink};
 use crate::source;

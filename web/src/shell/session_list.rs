@@ -9,6 +9,7 @@ use yew::prelude::*;
 use super::session_poll::{Listing, MOST, PAGE, Poll};
 use super::session_row::{RowProps, session_row, trace_path};
 use super::token_form::TokenForm;
+use crate::browser::use_effect_with;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::Action;
 use crate::source;

@@ -6,7 +6,7 @@ use web_sys::{Element, HtmlElement, PointerEvent};
 use yew::prelude::*;
 
 use super::details_pane::DetailsPaneProps;
-use crate::browser::window;
+use crate::browser::{use_effect_with, window};
 use crate::hooks::use_model;
 use crate::model::{Action, Model, Selection};
 use crate::views::details::Details;

@@ -6,6 +6,7 @@ use web_sys::{Element, HtmlSelectElement, PointerEvent};
 use yew::prelude::*;
 
 use super::detail_bar::{awaiting, has_preview};
+use crate::browser::use_effect_with;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Split, Tab};
 use crate::views::{TABS, panel_id};

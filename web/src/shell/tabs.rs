@@ -5,7 +5,7 @@ use web_sys::{ScrollIntoViewOptions, ScrollLogicalPosition};
 use yew::prelude::*;
 
 use super::detail_bar::detail_note;
-use crate::browser::document;
+use crate::browser::{document, use_effect_with};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Side, Split, Tab};
 use crate::views::findings::ordered;

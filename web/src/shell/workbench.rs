@@ -9,7 +9,7 @@ use super::live_bar::live_bar;
 use super::split::Views;
 use super::tabs::{tabs, use_tab_in_view};
 use super::verdict_room::verdict_room;
-use crate::browser::{self, after_next_frame};
+use crate::browser::{self, after_next_frame, use_effect_with};
 use crate::hooks::use_model;
 use crate::model::{DataState, Tab};
 use crate::source;

@@ -7,7 +7,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{ClipboardEvent, DataTransfer, DragEvent, Element, HtmlElement};
 use yew::prelude::*;
 
-use crate::browser::{Listener, window};
+use crate::browser::{Listener, use_effect_with, window};
 use crate::hooks::{ModelHandle, use_model};
 use crate::shell::explain;
 

@@ -13,7 +13,7 @@ use web_sys::{DataTransfer, File};
 use yew::prelude::*;
 
 use super::open_one;
-use crate::browser::{Listener, window};
+use crate::browser::{Listener, use_effect_with, window};
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Again, FileEntry, FileKey, Model, Phase, Place, Recent, Shared, recent_of};
 

@@ -10,6 +10,7 @@ use super::controls::{sends, use_first_picture};
 use super::description::{Description, ROWS};
 use super::details::still_live;
 use super::moment::{listing_control, moment_text};
+use crate::browser::use_effect_with;
 use crate::hooks::{ModelHandle, palette, use_answer, use_baseline, use_model};
 use crate::model::{Action, Listing, Live, Model, Selection, Setting};
 use crate::widgets::bytes_text::bytes_text;

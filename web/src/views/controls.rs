@@ -6,7 +6,7 @@ use trace::text::separators;
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
-use crate::browser::after_next_frame;
+use crate::browser::{after_next_frame, use_effect_with};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Setting};
 use crate::render::canvas::Size;

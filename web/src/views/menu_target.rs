@@ -7,7 +7,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, MouseEvent};
 use yew::prelude::*;
 
-use crate::browser::{Listener, has_selected_text};
+use crate::browser::{Listener, has_selected_text, use_effect_with};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, OpenMenu, Subject};
 

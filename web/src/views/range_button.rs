@@ -4,6 +4,7 @@ use query::Window;
 use trace::order::Within;
 use yew::prelude::*;
 
+use crate::browser::use_effect_with;
 use crate::hooks::{use_model, zoom_to_range};
 use crate::render::scale::Scale;
 use crate::render::surface::Area;

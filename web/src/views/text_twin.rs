@@ -9,7 +9,7 @@ use yew::prelude::*;
 
 use super::TABS;
 use super::description::{Description, Known, Moment, ROWS};
-use crate::browser::Timeout;
+use crate::browser::{Timeout, use_effect_with};
 use crate::hooks::{ModelHandle, use_answer, use_exact_answer, use_model, use_near};
 use crate::model::{Listing, Selection, Tab, View};
 use crate::views::details::{steps_query, steps_text};

@@ -5,7 +5,7 @@ use web_sys::{Element, HtmlDialogElement, HtmlElement};
 use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
-use crate::browser::{Listener, document};
+use crate::browser::{Listener, document, use_effect_with};
 
 /// Selector of the elements that Tab goes to.
 const FOCUSABLE: &str = "button:enabled, input:enabled:not([type='radio']:not(:checked)), select:enabled, \

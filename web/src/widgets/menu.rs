@@ -6,7 +6,7 @@ use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
 use super::style::pixels;
-use crate::browser::{Listener, document};
+use crate::browser::{Listener, document, use_effect_with};
 
 /// Properties of [`Menu`].
 #[derive(PartialEq, Properties)]

@@ -5,7 +5,7 @@ use web_sys::{Element, HtmlElement, Node};
 use yew::prelude::*;
 
 use super::style::{pixels, set_style};
-use crate::browser::{Listener, document, root};
+use crate::browser::{Listener, document, root, use_effect_with};
 
 /// The distance in pixels from the window's edges.
 const EDGE: f64 = 4.0;

@@ -8,7 +8,7 @@ use web_sys::{Element, Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent}
 use yew::prelude::*;
 
 use super::gesture::{self, DragKind, Effect, Gesture, PlotArea, Wheel};
-use crate::browser::{Listener, place};
+use crate::browser::{Listener, place, use_effect_with};
 use crate::hooks::ModelHandle;
 use crate::model::Subject;
 use crate::views::menu_target::use_menu_target;

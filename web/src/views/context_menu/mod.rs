@@ -12,6 +12,7 @@ use self::items::{Act, Item, Known, items};
 use super::controls::site_line;
 use super::details::{frame_term, pin_of_allocation, pin_of_moment};
 use super::flame::transforms::offers;
+use crate::browser::use_effect_with;
 use crate::hooks::{ModelHandle, use_exact_answer, use_model};
 use crate::model::{Action, Selection, Subject};
 use crate::widgets::copy::{NOT_COPIED, copy_text};

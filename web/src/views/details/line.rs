@@ -7,6 +7,7 @@ use yew::prelude::*;
 
 use super::allocation::search_term;
 use super::facts::{act, fact_with, facts, picks, unknown};
+use crate::browser::use_effect_with;
 use crate::hooks::{use_answer, use_model, use_palette, use_site_name};
 use crate::model::{Action, Listing, Selection};
 use crate::views::controls::sends;

@@ -4,7 +4,7 @@ use query::term::Term;
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
-use crate::browser::is_narrow;
+use crate::browser::{is_narrow, use_effect_with};
 use crate::hooks::{check_term, use_model};
 use crate::model::Action;
 

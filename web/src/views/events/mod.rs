@@ -23,7 +23,7 @@ use trace::units::{Count, Stream, counted};
 use yew::prelude::*;
 
 use super::description::Description;
-use crate::browser::{has_selected_text, use_size};
+use crate::browser::{has_selected_text, use_effect_with, use_size};
 use crate::hooks::{ModelHandle, ask, use_answer, use_ask, use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::views::controls::use_first_picture;

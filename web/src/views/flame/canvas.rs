@@ -10,7 +10,7 @@ use yew::prelude::*;
 use super::layout::Tree;
 use super::picture::{FlamePicture, ROW, Scene};
 use super::tooltip::tooltip;
-use crate::browser::place;
+use crate::browser::{place, use_effect_with};
 use crate::hooks::{use_model, use_palette};
 use crate::model::Subject;
 use crate::render::canvas::use_canvas;

@@ -14,7 +14,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{HtmlInputElement, Node};
 use yew::prelude::*;
 
-use crate::browser::{Timeout, document, focus, reveal};
+use crate::browser::{Timeout, document, focus, reveal, use_effect_with};
 use crate::hooks::{ModelHandle, check_term, palette, to_hit, use_answer, use_model};
 use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;

@@ -26,7 +26,7 @@ use self::tooltip::Tooltip;
 use self::walk::Toward;
 use super::controls::{choice, color_menu, menu, place_tip, sends, use_first_picture};
 use super::description::Description;
-use crate::browser::{Listener, place};
+use crate::browser::{Listener, place, use_effect_with};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection, Setting, Subject};
 use crate::render::canvas::{Canvas, use_canvas};

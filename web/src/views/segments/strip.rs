@@ -9,7 +9,7 @@ use wasm_bindgen::{Clamped, JsCast};
 use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement, ImageData};
 use yew::prelude::*;
 
-use crate::browser::{Timeout, use_size, window};
+use crate::browser::{Timeout, use_effect_with, use_size, window};
 use crate::hooks::{use_answer, use_cursor_x, use_exact_answer, use_model, use_palette};
 use crate::model::Action;
 use crate::views::heatmap::colors;

@@ -9,7 +9,7 @@ use yew::prelude::*;
 
 use super::hover::{Hover, Thing};
 use super::picture::{Scene, TimelinePicture};
-use crate::browser::Timeout;
+use crate::browser::{Timeout, use_effect_with};
 use crate::hooks::{ModelHandle, ask, select_range};
 use crate::model::{Action, Selection, Subject};
 use crate::render::canvas::Canvas;

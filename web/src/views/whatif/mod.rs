@@ -15,6 +15,7 @@ use query::finding::Integrity;
 use query::line_in_sentence;
 use yew::prelude::*;
 
+use crate::browser::use_effect_with;
 use crate::hooks::{ModelHandle, open_whatif, use_model};
 use crate::views::controls::use_first_picture;
 use crate::views::status::no_history;

@@ -9,6 +9,7 @@ use yew::prelude::*;
 
 use super::plot::plot;
 use super::runs::settings_text;
+use crate::browser::use_effect_with;
 use crate::hooks::{ModelHandle, add_run, cancel_tune, change_whatif, find_settings, use_model};
 use crate::model::{Goal, Group, RunConditions, Tune, Tuned, WhatIfStep};
 use crate::widgets::bytes_text::bytes_like;

@@ -8,6 +8,7 @@ pub use text::{all, last_part, place, plain_text, split_path};
 use yew::prelude::*;
 
 use super::copy::CopyButton;
+use crate::browser::use_effect_with;
 
 /// What stacks need to know of the page, and do to it. A context, since they are in every pane.
 #[derive(Clone, PartialEq)]

@@ -15,7 +15,7 @@ use web_sys::{Element, WheelEvent};
 use yew::prelude::*;
 
 use super::style::{pixels, set_style};
-use crate::browser::{Listener, use_narrow, use_size};
+use crate::browser::{Listener, use_effect_with, use_narrow, use_size};
 
 /// The state that a list needs to render.
 #[derive(Clone)]
