@@ -1,5 +1,6 @@
 //! The size of an element, updated as it changes.
 
+use js_sys::Number;
 use trace::order::Within;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
@@ -91,6 +92,8 @@ pub fn use_size(node: &NodeRef) -> Size {
     }
     // The observer says nothing of another screen on which the element is as large as before.
     use_effect_with(ratio.to_bits(), move |_| {
+        // In the words of the browser, which the standard library would need ten kilobytes to find.
+        let ratio = Number::from(ratio).to_string_with_radix(10).map(String::from).unwrap_or_default();
         let query = format!("(resolution: {ratio}dppx)");
         let query = window().match_media(&query).ok().flatten();
         let listener = query.map(|query| Listener::new(&query, "change", move |_| again()));

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use query::redaction::{Part, Paths, Redaction};
+use trace::order::SortFew;
 use trace::text::is_hidden;
 use trace::units::counted;
 
@@ -92,7 +93,7 @@ impl Lifetime {
         // A server may allow less than a day only, or something in between.
         all.extend(most_seconds.filter(|most| all.is_empty() && *most > 0));
         all.extend(default_seconds.filter(|seconds| is_allowed(*seconds) && *seconds > 0 && !all.contains(seconds)));
-        all.sort_unstable();
+        all.sort_few_by_key(|seconds| *seconds);
         let mut all: Vec<Option<u64>> = all.into_iter().map(Some).collect();
         if most_seconds.is_none() {
             all.push(None);

@@ -305,7 +305,7 @@ fn copy_body(
     choices: &UseStateHandle<Choices>,
     again: &Callback<()>,
 ) -> Html {
-    let percent = |share: f64| format!("{} %", (share * 100.0).round());
+    let percent = |share: f64| format!("{} %", (share * 100.0).round() as i64);
     let try_again = |on_again: Callback<MouseEvent>| {
         html! { <button type="button" class="act" onclick={on_again} data-testid="share-again">{ "Try again" }</button> }
     };

@@ -1,7 +1,7 @@
 //! The page's end of the what-if protocol: starts the workers, hands them requests, and hears what they say.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use js_sys::{Array, ArrayBuffer, Function, Uint8Array};
@@ -29,7 +29,7 @@ pub fn set_whatif_starter(start: Function) {
 pub struct Desks(Rc<RefCell<HashMap<FileKey, Desk>>>);
 
 /// Who asks for curves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurvesFor {
     /// The view that fills the page.
     View,
@@ -41,8 +41,8 @@ struct Desk {
     worker: Worker,
     /// Who waits for curves, while a question for them is in flight.
     curves: Option<Callback<Curves>>,
-    /// The questions for curves to send next, by who asks. Each replaces an earlier one that was never sent.
-    next_curves: BTreeMap<CurvesFor, (CurvesAsked, Callback<Curves>)>,
+    /// The questions for curves to send next, by who asks ([`CurvesFor`]). Each replaces an earlier one that was never sent.
+    next_curves: [Option<(CurvesAsked, Callback<Curves>)>; 2],
     /// Who waits for the events of a run.
     tracing: Option<(u32, Callback<ArrayBuffer>)>,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
@@ -89,7 +89,7 @@ impl Desks {
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
         // Fails only for a buffer that was moved before.
         let _ = worker.post_message_with_transfer(requests, &Array::of1(requests));
-        let (curves, next_curves, tracing) = (None, BTreeMap::new(), None);
+        let (curves, next_curves, tracing) = (None, [const { None }; 2], None);
         let desk = Desk { worker, curves, next_curves, tracing, _on_message: on_message, _on_error: on_error };
         self.0.borrow_mut().insert(key, desk);
     }
@@ -111,7 +111,7 @@ impl Desks {
     /// Asks for the curves of all runs. Of questions of one asker that pile up only the last one is sent.
     pub fn ask_curves(&self, key: FileKey, by: CurvesFor, asked: CurvesAsked, reply: Callback<Curves>) {
         if let Some(desk) = self.0.borrow_mut().get_mut(&key) {
-            desk.next_curves.insert(by, (asked, reply));
+            desk.next_curves[by as usize] = Some((asked, reply));
             desk.send_curves();
         }
     }
@@ -150,7 +150,7 @@ impl Desks {
 impl Desk {
     fn send_curves(&mut self) {
         if self.curves.is_none()
-            && let Some((_, (asked, reply))) = self.next_curves.pop_first()
+            && let Some((asked, reply)) = self.next_curves.iter_mut().find_map(Option::take)
         {
             self.curves = Some(reply);
             send(&self.worker, &ToWhatIf::Curves(asked));

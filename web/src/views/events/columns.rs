@@ -8,6 +8,7 @@ use crate::hooks::ModelHandle;
 use crate::model::Action;
 use crate::views::controls::sends;
 use crate::widgets::menu::Menu;
+use crate::widgets::style::pixels;
 
 /// The columns of a list that is narrower than this many pixels are narrow.
 const NARROW: f64 = 900.0;
@@ -86,11 +87,11 @@ pub fn fitting(hidden: &[EventColumn], available: f64) -> (Vec<EventColumn>, Str
     for column in &shown {
         match column {
             EventColumn::Site => template += "minmax(0, 1fr) ",
-            column => template += &format!("{}px ", width(*column, is_narrow)),
+            column => template.extend([&pixels(width(*column, is_narrow)), " "]),
         }
     }
     // Without call sites, the buttons take the rest of the width.
-    let last = if shown.contains(&EventColumn::Site) { format!("{BUTTONS}px") } else { "minmax(0, 1fr)".to_owned() };
+    let last = if shown.contains(&EventColumn::Site) { pixels(BUTTONS) } else { "minmax(0, 1fr)".to_owned() };
     (shown, template + &last)
 }
 

@@ -24,7 +24,7 @@ fn marks(map: &Segments, row: Option<&SegmentRow>, width: f64) -> Vec<(f64, Stri
         // Without a segment, the ruler shows shares of the row.
         return (0..=4)
             .map(|i| f64::from(i) / 4.0)
-            .map(|share| (share * width, format!("{} %", (share * 100.0 / zoom).round())))
+            .map(|share| (share * width, format!("{} %", (share * 100.0 / zoom).round() as i64)))
             .collect();
     };
     let ticks = ticks::bytes(Window { start: 0.0, end: width / per_byte }, width / LABEL);

@@ -62,7 +62,7 @@ pub fn plot(groups: &[Group], chosen: Option<&str>) -> Html {
     );
     html! {
         <figure class="whatif-plot">
-            <svg viewBox={format!("0 0 {WIDTH} {HEIGHT}")} role="img" aria-label={label} data-testid="tune-plot">
+            <svg viewBox={format!("0 0 {} {}", WIDTH as u32, HEIGHT as u32)} role="img" aria-label={label} data-testid="tune-plot">
                 <rect class="plot-frame" x={number(LABELS.0)} y="0.5" width={number(WIDTH - LABELS.0 - 0.5)} height={number(HEIGHT - LABELS.1 - 0.5)} />
                 { for bytes.into_iter().map(|(share, label)| {
                     let y = place_y(share);
