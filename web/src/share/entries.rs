@@ -94,7 +94,7 @@ pub fn EntryRows(props: &EntryRowsProps) -> Html {
     };
     let onclick = Callback::from(move |_: MouseEvent| shown.set(next));
     html! {
-        <div class="share-row" role="rowgroup" data-testid={format!("share-row-{}", name.to_lowercase().replace(' ', "-"))}>
+        <div class="share-row" role="rowgroup" data-testid={format!("share-row-{}", name.to_ascii_lowercase().replace(' ', "-"))}>
             <div class="share-pair" role="row">
                 <span role="rowheader"><b>{ name.clone() }</b>{ props.control.clone() }</span>
                 <span role="cell" data-label="In this trace">{ was }</span>

@@ -50,11 +50,11 @@ pub fn live_bar(model: &ModelHandle) -> Html {
     }
     parts.push(part("live-held", "live-held", &loaded_exactly(live, &summary), loaded(live, &summary)));
     html! {
-        <section class="live-bar" aria-label="Job" data-testid="live-bar" data-state={word.to_lowercase()} data-following={live.is_following.to_string()}>
+        <section class="live-bar" aria-label="Job" data-testid="live-bar" data-state={word.to_ascii_lowercase()} data-following={live.is_following.to_string()}>
                 <span class={classes!("live-state", class)} data-testid="live-state">
                     { icon(symbol) }
                     // While paused and at the end, the sentence beside it has the word.
-                    <span class={said.contains(&word.to_lowercase()).then_some("visually-hidden")}>{ word }</span>
+                    <span class={said.contains(&word.to_ascii_lowercase()).then_some("visually-hidden")}>{ word }</span>
                 </span>
                 <span class="live-said" data-testid="live-said">{ said }</span>
                 { for parts }

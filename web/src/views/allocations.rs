@@ -228,7 +228,7 @@ fn head(model: &ModelHandle) -> Html {
         let name = allocation_order_name(order);
         html! {
             <span key={name} role="columnheader" aria-sort={sort} class={class(order)}>
-                <button type="button" class="event-sort" tabindex="-1" {onclick} title={format!("Sort by {}", title(order).to_lowercase())}
+                <button type="button" class="event-sort" tabindex="-1" {onclick} title={format!("Sort by {}", title(order).to_ascii_lowercase())}
                     data-testid={format!("sort-{name}")}>
                     { title(order) }
                     if is_by { <span aria-hidden="true">{ if is_falling { " ↓" } else { " ↑" } }</span> }

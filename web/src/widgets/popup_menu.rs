@@ -1,5 +1,6 @@
 //! A menu at a point of the page, such as a context menu.
 
+use query::term::lower_case;
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, Node};
 use yew::prelude::*;
@@ -77,12 +78,12 @@ pub fn PopupMenu(props: &PopupMenuProps) -> Html {
                 // The browser clicks the focused item.
                 "Enter" | " " => return event.stop_propagation(),
                 _ => {
-                    let letter = key.to_lowercase();
+                    let letter = lower_case(&key);
                     focus_row(&node, |rows, at| {
                         let begins = |i: &usize| {
                             rows.get(*i)
                                 .and_then(|row| row.text_content())
-                                .is_some_and(|text| text.to_lowercase().starts_with(&letter))
+                                .is_some_and(|text| lower_case(&text).starts_with(&letter))
                         };
                         (at + 1..rows.len()).chain(0..=at).find(begins)
                     });
