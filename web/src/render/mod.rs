@@ -12,6 +12,7 @@ pub mod canvas_surface;
 pub mod color;
 mod cpu;
 pub mod labels;
+pub mod math;
 pub mod painter;
 pub mod palette;
 pub mod pick;

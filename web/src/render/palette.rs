@@ -6,7 +6,8 @@
 
 use query::Paint;
 
-use super::color::{Rgb, sine};
+use super::color::Rgb;
+use super::math::sine;
 
 /// Hues of the slots in OKLCH degrees. Slots that follow each other, as those of streams and pools, are far apart.
 const HUES: [f32; 11] = [255.0, 131.0, 357.0, 309.0, 220.0, 111.0, 160.0, 332.0, 282.0, 191.0, 41.0];
@@ -178,7 +179,8 @@ fn ramp(from: f32, to: f32) -> [Rgb; Paint::RAMP as usize] {
     std::array::from_fn(|i| {
         let even = i as f32 / f32::from(Paint::RAMP - 1);
         // Larger steps in the middle, where screens show little chroma and where most sizes and lifetimes are.
-        let at = even - 0.4 * sine(f64::from(even) * std::f64::consts::TAU) / std::f32::consts::TAU;
+        let wave = sine(f64::from(even) * std::f64::consts::TAU) as f32;
+        let at = even - 0.4 * wave / std::f32::consts::TAU;
         Rgb::oklch(from + (to - from) * at, 0.17, 345.0 - 255.0 * at)
     })
 }

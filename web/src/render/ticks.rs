@@ -5,6 +5,8 @@ use trace::decimal::Decimal;
 use trace::order::Within;
 use trace::units::Count;
 
+use super::math::exp2;
+
 /// A tick on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
@@ -72,7 +74,7 @@ pub fn bytes_of(window: Window, room: f64, of: f64) -> Vec<Tick> {
     let unit = BYTES.iter().rev().find(reaches).copied().unwrap_or(BYTES[0]);
     let least = least / unit.0;
     let step = if least > 0.5 {
-        least.log2().ceil().exp2()
+        exp2(least.log2().ceil())
     } else {
         let power = power_of_ten(least * 1.000_000_002) * 10.0;
         let parts = PARTS.into_iter().rev().map(|part| part * power);

@@ -3,6 +3,7 @@
 use query::Window;
 use trace::order::Within;
 
+use crate::render::math::exp2;
 use crate::render::scale::{Scale, pan, zoom};
 use crate::render::surface::Area;
 
@@ -118,7 +119,7 @@ impl Wheel {
     /// Returns the factor by which the movement scales a length.
     pub fn factor(&self) -> f64 {
         let is_pinch = self.is_pinch && self.dy.abs() < PINCH_MOST;
-        (self.dy.within(-600.0, 600.0) / if is_pinch { PINCH_OCTAVE } else { WHEEL_OCTAVE }).exp2()
+        exp2(self.dy.within(-600.0, 600.0) / if is_pinch { PINCH_OCTAVE } else { WHEEL_OCTAVE })
     }
 
     /// Returns the pixels by which the movement pans; `None` if it zooms.

@@ -9,6 +9,8 @@
 use query::{Axis, HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRows, Window};
 use trace::order::Within;
 
+use crate::render::math::exp2;
+
 /// What is in view, and its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lens {
@@ -52,7 +54,7 @@ impl LensRows {
             Self::Sizes => HeatmapRows::Sizes,
             Self::Addresses { rows, offsets: None } => HeatmapRows::Addresses { rows, offsets: None },
             Self::Addresses { rows, offsets: Some(shown) } => {
-                let row = (shown.length() / f64::from(rows.max(1))).max(LEAST_ROW).log2().round().exp2();
+                let row = exp2((shown.length() / f64::from(rows.max(1))).max(LEAST_ROW).log2().round());
                 let margin = shown.length() / 8.0;
                 let from = ((shown.start - margin).max(0.0) / row).floor() * row;
                 let to = ((shown.end + margin) / row).ceil() * row;
@@ -124,7 +126,7 @@ impl Lens {
 
 /// Returns the width of the columns that answer a question.
 fn width(window: Window, columns: u32) -> f64 {
-    (window.length() / f64::from(columns.max(1))).log2().ceil().max(0.0).exp2()
+    exp2((window.length() / f64::from(columns.max(1))).log2().ceil().max(0.0))
 }
 
 #[cfg(test)]

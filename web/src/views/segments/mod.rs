@@ -30,6 +30,7 @@ use crate::browser::{Listener, place, use_effect_with};
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection, Setting, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
+use crate::render::math::exp2;
 use crate::views::menu_target::use_menu_target;
 use crate::widgets::format::counted;
 use crate::widgets::style::{pixels, set_style};
@@ -335,7 +336,7 @@ impl PointerHandler {
             "wheel" if mouse.ctrl_key() => {
                 event.prevent_default();
                 if let Some(wheel) = event.dyn_ref::<WheelEvent>() {
-                    self.zoom((-wheel.delta_y() / WHEEL_OCTAVE).exp2() as f32, at);
+                    self.zoom(exp2(-wheel.delta_y() / WHEEL_OCTAVE) as f32, at);
                 }
             }
             _ => {}

@@ -10,6 +10,7 @@ use query::{Axis, ColorBy, TimelineQuery, Window};
 use trace::order::Within;
 
 use crate::model::View;
+use crate::render::math::exp2;
 
 /// What is in view, and its size in device pixels.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,7 +137,7 @@ pub fn on_grid(window: Window, columns: u32) -> Window {
 /// Returns the height for the largest value in view: slightly more, in steps, so that it changes rarely.
 pub fn fitting_height(largest: u64) -> Window {
     let wanted = (largest as f64 * 1.04).max(4096.0);
-    let step = wanted.log2().floor().exp2() / 16.0;
+    let step = exp2(wanted.log2().floor()) / 16.0;
     Window { start: 0.0, end: (wanted / step).ceil() * step }
 }
 
