@@ -69,17 +69,14 @@ fn use_cursor_follower() {
     let model = use_model();
     let (follows, axis, cursor) = (model.view.follows_cursor, model.view.axis, model.view.cursor);
     let answer = use_answer((follows && axis == Axis::Time).then_some(Query::State(StateQuery { position: cursor })));
-    use_effect_with((follows, axis, cursor, answer), move |(follows, axis, cursor, answer)| {
-        if !follows {
-            return;
-        }
-        let x = match (axis, answer.as_deref()) {
-            (Axis::Event, _) => Some(f64::from(*cursor)),
-            (Axis::Time, Some(Answer::State(state))) if state.position == *cursor => Some(state.time_us),
-            _ => None,
-        };
-        if let Some(x) = x {
-            model.dispatch(Action::CursorAt { position: *cursor, x });
+    let x = match (axis, answer.as_deref()) {
+        (Axis::Event, _) => Some(f64::from(cursor)),
+        (Axis::Time, Some(Answer::State(state))) if state.position == cursor => Some(state.time_us),
+        _ => None,
+    };
+    use_effect_with((follows, axis, cursor, x), move |&(follows, _, position, x)| {
+        if let Some(x) = x.filter(|_| follows) {
+            model.dispatch(Action::CursorAt { position, x });
         }
     });
 }

@@ -3,10 +3,11 @@
 
 use std::rc::Rc;
 
-use query::{Answer, FlameBox};
+use query::FlameBox;
 use web_sys::Element;
 use yew::prelude::*;
 
+use super::Shown;
 use super::layout::Tree;
 use super::picture::{FlamePicture, ROW, Scene};
 use super::tooltip::tooltip;
@@ -21,8 +22,8 @@ use crate::widgets::style::{pixels, set_style};
 /// Properties of [`FlameCanvas`].
 #[derive(PartialEq, Properties)]
 pub struct FlameCanvasProps {
-    /// An [`Answer::Flame`]; `None` before it has come.
-    pub answer: Option<Rc<Answer>>,
+    /// What is drawn.
+    pub answer: Shown,
     /// Its boxes as a tree.
     pub tree: Rc<Tree>,
     /// The boxes of the selected stack, from the root, to be outlined.
@@ -52,7 +53,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     let pointer = use_state_eq(|| None::<(f64, f64)>);
     let (size, upwards, chosen) = (canvas.size(), props.upwards, props.chosen);
     canvas.change(|picture| {
-        picture.scene = props.answer.clone().map(|answer| Scene {
+        picture.scene = props.answer.0.clone().map(|answer| Scene {
             answer,
             tree: Rc::clone(&props.tree),
             palette,

@@ -186,7 +186,7 @@ pub fn Flame() -> Html {
         ),
         Some(Answer::Flame(_)) => {
             let part = |answer: Option<&Rc<Answer>>, tree: &Rc<Tree>, upwards: bool| {
-                let answer = answer.cloned();
+                let answer = Shown(answer.cloned());
                 let (tree, on_width) = (Rc::clone(tree), on_width.clone());
                 let (on_pick, on_choose, chosen, marked) = match upwards {
                     true => (on_caller.clone(), on_choose_caller.clone(), chosen_caller, Vec::new()),
@@ -231,9 +231,19 @@ pub fn Flame() -> Html {
     }
 }
 
+/// An [`Answer::Flame`], equal to itself only; `None` before it has come.
+#[derive(Clone)]
+pub struct Shown(pub Option<Rc<Answer>>);
+
+impl PartialEq for Shown {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_ref().map(Rc::as_ptr) == other.0.as_ref().map(Rc::as_ptr)
+    }
+}
+
 #[hook]
 fn use_tree(answer: Option<&Rc<Answer>>) -> Rc<Tree> {
-    use_memo(answer.cloned(), |answer| match answer.as_deref() {
+    use_memo(Shown(answer.cloned()), |answer| match answer.0.as_deref() {
         Some(Answer::Flame(flame)) => Tree::new(&flame.boxes),
         _ => Tree::default(),
     })

@@ -9,6 +9,7 @@ use query::{Answer, FlameBox};
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
+use super::Shown;
 use super::label::change;
 use super::layout::Tree;
 use crate::hooks::use_palette;
@@ -57,8 +58,8 @@ pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> 
 /// Properties of [`FlameTable`].
 #[derive(PartialEq, Properties)]
 pub struct FlameTableProps {
-    /// An [`Answer::Flame`]; `None` before it has come.
-    pub answer: Option<Rc<Answer>>,
+    /// What is drawn.
+    pub answer: Shown,
     /// Its boxes as a tree.
     pub tree: Rc<Tree>,
     /// Called with the index of the chosen box (double click or Enter).
@@ -73,11 +74,11 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
     let toggled = use_state_eq(HashSet::<u64>::new);
     let palette = use_palette();
     let focused = use_state_eq(|| 0_u64);
-    let boxes: &[FlameBox] = match props.answer.as_deref() {
+    let boxes: &[FlameBox] = match props.answer.0.as_deref() {
         Some(Answer::Flame(flame)) => &flame.boxes,
         _ => &[],
     };
-    let (total, differs) = match props.answer.as_deref() {
+    let (total, differs) = match props.answer.0.as_deref() {
         Some(Answer::Flame(flame)) => (flame.total, flame.query.differs),
         _ => (0, false),
     };
