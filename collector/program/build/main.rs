@@ -4,6 +4,7 @@
 //! `VRAMSCOPE_PAGE=published` makes the page as users install it;
 //! `VRAMSCOPE_PAGE=FOLDER` embeds a page that is already built.
 
+mod bind;
 mod compile;
 mod embed;
 mod names;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use wasm_bindgen_cli_support::Bindgen;
 
-use crate::compile::{Group, Module, compile, groups};
-use crate::{Finish, finish, names, target, variable, workspace};
+use crate::bind::bind;
+use crate::compile::{Group, compile, groups};
+use crate::{names, target, variable, workspace};
 
 /// What the page is built from, in the workspace's folder, beside the crates of `shared`.
 const INPUTS: [&str; 3] = ["web", "Cargo.toml", "Cargo.lock"];
@@ -66,22 +66,6 @@ fn is_newer(file: &Path, input: &Path) -> bool {
     let script = std::env::current_exe().ok();
     let Some(written) = changed(file) else { return false };
     [Some(input), script.as_deref()].into_iter().all(|path| path.and_then(changed).is_some_and(|time| time < written))
-}
-
-/// Writes a module and its JavaScript glue as `NAME_bg.wasm` and `NAME.js`.
-fn bind(module: &Module, wasm: &Path, folder: &Path) -> Result<()> {
-    Bindgen::new()
-        .input_path(wasm)
-        .web(true)?
-        .typescript(false)
-        // Names of functions are a third of the module, and only a debugger needs them.
-        .remove_name_section(finish()? != Finish::Debug)
-        .remove_producers_section(true)
-        // The scripts that load a module name its file.
-        .omit_default_module_path(true)
-        .out_name(module.name)
-        .generate(folder)
-        .with_context(|| format!("writing the JavaScript glue of the package `{}`", module.package))
 }
 
 /// Writes the script that runs the what-if module in a worker: that of the engine, with another module.

@@ -1,0 +1,132 @@
+//! Makes a module of the page, and the JavaScript glue that loads it, from what the compiler wrote.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fs;
+use std::mem;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use wasm_bindgen_cli_support::Bindgen;
+use wasm_encoder::reencode::{self, Reencode};
+use wasm_encoder::{CodeSection, FunctionSection};
+use wasmparser::{CodeSectionReader, FunctionSectionReader, Parser, Payload, TypeRef};
+
+use crate::compile::Module;
+use crate::{Finish, finish};
+
+/// Writes a module and its glue as `NAME_bg.wasm` and `NAME.js`.
+pub(crate) fn bind(module: &Module, wasm: &Path, folder: &Path) -> Result<()> {
+    let is_debug = finish()? == Finish::Debug;
+    let mut output = Bindgen::new()
+        .input_path(wasm)
+        .web(true)?
+        .typescript(false)
+        // Names of functions are a third of the module, and only a debugger needs them.
+        .remove_name_section(!is_debug)
+        .remove_producers_section(true)
+        // The scripts that load a module name its file.
+        .omit_default_module_path(true)
+        .out_name(module.name)
+        .generate_output()
+        .with_context(|| format!("writing the JavaScript glue of the package `{}`", module.package))?;
+    if is_debug {
+        return output.emit(folder);
+    }
+    let imports = output.wasm_mut().imports.iter_mut().zip(0_u32..);
+    let numbers =
+        imports.map(|(import, number)| (mem::replace(&mut import.name, number.to_string()), number.to_string()));
+    let numbers = numbers.collect();
+    output.emit(folder)?;
+    let glue = folder.join(module.name).with_extension("js");
+    fs::write(&glue, shorten(&fs::read_to_string(&glue)?, &numbers)?)?;
+    let wasm = folder.join(format!("{}_bg.wasm", module.name));
+    fs::write(&wasm, sort(&fs::read(&wasm)?)?).with_context(|| format!("writing {}", wasm.display()))
+}
+
+/// Returns glue without comments and indentation, and with numbers in place of the names by which a module imports its functions:
+/// each holds a hash, which no compression makes smaller.
+fn shorten(glue: &str, numbers: &BTreeMap<String, String>) -> Result<String> {
+    let mut short = String::new();
+    let mut named = 0;
+    let is_code = |line: &&str| !["//", "/*", "*"].iter().any(|start| line.starts_with(start));
+    for line in glue.lines().map(str::trim).filter(is_code) {
+        match line.split_once(':').and_then(|(name, rest)| Some((numbers.get(name)?, rest))) {
+            Some((number, rest)) => {
+                named += 1;
+                short.extend([number, ":", rest]);
+            }
+            None => short.push_str(line),
+        }
+        short.push('\n');
+    }
+    ensure!(named == numbers.len(), "the JavaScript glue has {named} of {} imported functions", numbers.len());
+    Ok(short)
+}
+
+/// Returns a module with its functions sorted by their code, since what is alike is compressed better side by side.
+fn sort(wasm: &[u8]) -> Result<Vec<u8>> {
+    let (mut imported, mut bodies) = (0, Vec::new());
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload? {
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    imported += u32::from(matches!(import?.ty, TypeRef::Func(_)));
+                }
+            }
+            Payload::CodeSectionEntry(body) => bodies.push(body.as_bytes()),
+            _ => {}
+        }
+    }
+    let mut order: Vec<usize> = (0..bodies.len()).collect();
+    order.sort_by_key(|&place| bodies[place]);
+    let mut places = vec![0; order.len()];
+    for (new, &old) in (imported..).zip(&order) {
+        places[old] = new;
+    }
+    let mut module = wasm_encoder::Module::new();
+    Sorted { imported, order, places }.parse_core_module(&mut module, Parser::new(0), wasm)?;
+    Ok(module.finish())
+}
+
+/// Writes a module again, with its functions in another order.
+struct Sorted {
+    /// The number of imported functions, which come before the module's own.
+    imported: u32,
+    /// The functions, each by its place among the module's own before.
+    order: Vec<usize>,
+    /// The new index of each.
+    places: Vec<u32>,
+}
+
+impl Reencode for Sorted {
+    type Error = Infallible;
+
+    fn function_index(&mut self, index: u32) -> Result<u32, reencode::Error> {
+        Ok(index.checked_sub(self.imported).map_or(index, |own| self.places[own as usize]))
+    }
+
+    fn parse_function_section(
+        &mut self,
+        functions: &mut FunctionSection,
+        section: FunctionSectionReader<'_>,
+    ) -> Result<(), reencode::Error> {
+        let types: Vec<u32> = section.into_iter().collect::<Result<_, _>>()?;
+        for place in self.order.clone() {
+            functions.function(self.type_index(types[place])?);
+        }
+        Ok(())
+    }
+
+    fn parse_code_section(
+        &mut self,
+        code: &mut CodeSection,
+        section: CodeSectionReader<'_>,
+    ) -> Result<(), reencode::Error> {
+        let bodies: Vec<_> = section.into_iter().collect::<Result<_, _>>()?;
+        for place in self.order.clone() {
+            self.parse_function_body(code, bodies[place].clone())?;
+        }
+        Ok(())
+    }
+}
