@@ -7,7 +7,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{File, HtmlTextAreaElement};
 use yew::prelude::*;
 
-use crate::browser::after_next_frame;
+use crate::browser::{after_next_frame, use_effect_with};
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Dialog};
 use crate::source::http::Request;

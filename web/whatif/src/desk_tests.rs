@@ -16,7 +16,7 @@ fn open(name: &str) -> (Desk, Opened) {
     let mut importer = Importer::new(ImportLimits::default());
     importer.push(&std::fs::read(file).unwrap()).unwrap();
     let session = Session::build(importer.finish().unwrap(), &mut |_| {});
-    let bytes = encode(&session.requests(0).unwrap()).unwrap();
+    let bytes = encode(&session.requests(0).unwrap());
     Desk::open(decode(&bytes).unwrap()).unwrap()
 }
 
