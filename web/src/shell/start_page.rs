@@ -56,7 +56,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                         <button type="button" class="button" onclick={on_uploads} data-testid="start-uploads">{ "My uploads" }</button>
                     }
                 </p>
-                <p class="drop-note">{ "A file that you open stays in this browser, unless you share it." }</p>
+                <p class="drop-note">{ "A trace that you open stays in this browser, unless you share it." }</p>
             </div>
             if model.place.has_server() {
                 <button type="button" class="start-sample" onclick={on_sample} data-testid="open-sample">

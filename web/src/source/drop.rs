@@ -74,7 +74,7 @@ pub fn DropZone() -> Html {
     }
     html! {
         <div ref={overlay} class="drop-overlay" popover="manual" data-testid="drop-overlay">
-            <p>{ "Drop to open" }<span>{ "The file stays in this browser" }</span></p>
+            <p>{ "Drop to open" }<span>{ "A trace stays in this browser" }</span></p>
         </div>
     }
 }

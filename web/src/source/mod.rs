@@ -1,5 +1,5 @@
 //! The sources of data: files that are dropped, picked or fetched as the sample, and sessions of the page's server. Each
-//! is handed to a worker of its own; nothing of a file leaves the browser.
+//! is handed to a worker of its own; nothing of a trace leaves the browser. Texts go to the page's server, which explains them.
 
 mod drop;
 mod embedded;
