@@ -1,56 +1,14 @@
 //! A dialog that explains the text of an error: pasted or dropped anywhere on the page, or put into its field.
 
-use std::cell::RefCell;
-
-use trace::limits::PASTED_BYTES;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::{File, HtmlTextAreaElement};
+use wasm_bindgen_futures::spawn_local;
+use web_sys::HtmlTextAreaElement;
 use yew::prelude::*;
 
-use crate::browser::{after_next_frame, use_effect_with};
-use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, Dialog};
+use crate::browser::use_effect_with;
+use crate::hooks::use_model;
 use crate::source::http::Request;
+use crate::source::take_text;
 use crate::views::folding::rules_dialog;
-
-thread_local! {
-    /// The text that the dialog begins with.
-    static GIVEN: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
-/// Opens the dialog with a text, and explains it.
-pub fn explain(model: &ModelHandle, text: String) {
-    GIVEN.set(text);
-    let open = {
-        let model = model.clone();
-        move || model.dispatch(Action::OpenDialog(Dialog::Explain))
-    };
-    match model.now().dialog {
-        // With the text that it has it is another dialog.
-        Some(Dialog::Explain) => {
-            model.dispatch(Action::CloseDialog);
-            after_next_frame(open);
-        }
-        _ => open(),
-    }
-}
-
-/// Whether a file is a text, such as the log of a job.
-pub fn is_text(file: &File) -> bool {
-    let name = file.name().to_ascii_lowercase();
-    let is_log = [".log", ".txt", ".out", ".err"].iter().any(|end| name.ends_with(end));
-    is_log || file.type_() == "text/plain"
-}
-
-/// Opens the dialog with the text of a file: with its end, where the last error stands.
-pub fn explain_file(model: &ModelHandle, file: &File) {
-    let Ok(end) = file.slice_with_f64((file.size() - PASTED_BYTES as f64).max(0.0)) else { return };
-    let model = model.clone();
-    spawn_local(async move {
-        let text = JsFuture::from(end.text()).await.ok();
-        explain(&model, text.and_then(|text| text.as_string()).unwrap_or_default());
-    });
-}
 
 /// The dialog.
 #[component]
@@ -58,7 +16,7 @@ pub fn ExplainDialog() -> Html {
     let model = use_model();
     let field = use_node_ref();
     let answer = use_state_eq(|| None::<Result<String, String>>);
-    let given = use_memo((), |()| GIVEN.take());
+    let given = use_memo((), |()| take_text());
     let asked = use_mut_ref(|| 0_u32);
     let ask = {
         let (answer, asked) = (answer.clone(), asked);

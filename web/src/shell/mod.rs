@@ -30,7 +30,7 @@ mod verdict_room;
 mod workbench;
 
 pub use announcer::announcer;
-pub use explain::{ExplainDialog, explain, explain_file, is_text};
+pub use explain::ExplainDialog;
 pub use failed::failed;
 pub use header::header;
 pub use loading::loading;

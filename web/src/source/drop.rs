@@ -7,9 +7,9 @@ use wasm_bindgen::JsCast;
 use web_sys::{ClipboardEvent, DataTransfer, DragEvent, Element, HtmlElement};
 use yew::prelude::*;
 
+use super::text::explain;
 use crate::browser::{Listener, use_effect_with, window};
 use crate::hooks::{ModelHandle, use_model};
-use crate::shell::explain;
 
 /// Shows an overlay while files are dragged over the page.
 #[component]

@@ -15,6 +15,7 @@ mod sample;
 pub mod server;
 mod shared_trace;
 pub mod shares;
+mod text;
 pub mod uploads;
 mod url;
 mod watch;
@@ -31,6 +32,8 @@ pub use recent::{begin_recent, forget, open_recent, reopen_linked, set_recent, s
 pub use run::open_run;
 pub use sample::open_sample;
 pub use shared_trace::{download_on, open_again, open_shared, token_of_page, unlock};
+pub use text::take_text;
+use text::{explain_file, is_text};
 use trace::order::Within;
 pub use url::{accept_address, fetch_again, offer_address, parameters_for, refuse_address};
 use wasm_bindgen::JsValue;
@@ -41,7 +44,6 @@ use yew::Callback;
 use crate::browser::{after_next_frame, clock_ms, rest_then};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, FileKey, Model, Phase, Selection, Shared, next_to_read};
-use crate::shell::{explain_file, is_text};
 use crate::worker::message::{FromWorker, Stage};
 
 /// Opens files, each in a worker of its own.
