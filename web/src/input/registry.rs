@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn an_empty_page_offers_only_what_works() {
         let live: Vec<_> = live_commands(&after([])).map(|command| command.id).collect();
-        assert_eq!(live, ["open", "sample", "demo", "theme", "help", "palette", "step-out"]);
+        assert_eq!(live, ["open", "explain", "sample", "demo", "theme", "help", "palette", "step-out"]);
         for place in [Place::OneFile, Place::Embedded] {
             let model = Model { place, ..after([]) };
             let live: Vec<_> = live_commands(&model).map(|command| command.id).collect();
@@ -359,6 +359,6 @@ mod tests {
     #[test]
     fn a_sweep_offers_nothing_of_a_trace() {
         let live: Vec<_> = live_commands(&after([added(0, "a"), swept(0)])).map(|command| command.id).collect();
-        assert_eq!(live, ["open", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]);
+        assert_eq!(live, ["open", "explain", "sample", "sessions", "close", "theme", "help", "palette", "step-out"]);
     }
 }

@@ -115,7 +115,12 @@ impl LeakCandidate {
     /// is the largest sum of requested bytes, which the rise has to be significant against.
     pub fn largest(source: LeakSource<'_>, end: u32, peak_bytes: u64) -> Option<Self> {
         let found = Self::all(source, end, peak_bytes).into_iter().find(Self::is_leak);
-        found.filter(|leak| leak.rise() >= peak_bytes / DECISIVE_PART_OF_PEAK)
+        found.filter(|leak| leak.is_decisive(peak_bytes))
+    }
+
+    /// Returns whether it rose by enough to make a request fail.
+    pub const fn is_decisive(&self, peak_bytes: u64) -> bool {
+        self.rise() >= peak_bytes / DECISIVE_PART_OF_PEAK
     }
 
     /// Returns whether it is a leak: it rises, and not because it fills a cache.

@@ -1,14 +1,19 @@
 //! Lines that keep what they allocate.
 
 use super::RuleContext;
-use super::thresholds::{GRAVE_LEAK_PERCENT, LEAKS, is_share};
+use super::thresholds::{GRAVE_LEAK_PERCENT, LEAKS, STEPS_OF_SMALL_LEAK, is_share};
 use crate::held;
 use analysis::leak::{LeakCandidate, Trend};
 use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use trace::units::{Bytes, Count, counted};
 
 pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
-    let leaks: Vec<&LeakCandidate> = context.rising.iter().filter(|candidate| candidate.is_leak()).collect();
+    let peak = context.case.usage.peak_bytes;
+    // Over a few steps, a buffer that fills up looks the same.
+    let is_long =
+        |leak: &LeakCandidate| context.rise_by_step(leak).is_none_or(|rise| rise.steps >= STEPS_OF_SMALL_LEAK);
+    let leaks: Vec<&LeakCandidate> =
+        context.rising.iter().filter(|leak| leak.is_leak() && (leak.is_decisive(peak) || is_long(leak))).collect();
     let more = leaks.len().saturating_sub(LEAKS);
     let last = leaks.len().min(LEAKS).saturating_sub(1);
     let first = leaks.iter().take(LEAKS).enumerate();

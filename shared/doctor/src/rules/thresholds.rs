@@ -6,6 +6,8 @@ pub(super) const LEAST_BYTES: u64 = 20 << 20;
 
 /// Leaks that are reported one by one. Further ones most often have the same cause.
 pub(super) const LEAKS: usize = 3;
+/// Steps from which on a leak that is too small to make a request fail is told.
+pub(super) const STEPS_OF_SMALL_LEAK: u32 = 10;
 /// A leak from this part of the peak on, in percent, ends the run sooner or later.
 pub(super) const GRAVE_LEAK_PERCENT: u64 = 5;
 /// Growth that levels off, or that is freed again, from this part of the peak on, in percent: less does not decide
