@@ -25,7 +25,11 @@ for (const [name, size] of [['a wide page', WIDE], ['a phone', PHONE]]) {
     test(`axe finds nothing on ${name}, in ${theme}`, async (t) => {
       const page = await openPage(t, { ...size, theme });
       await isSound(page, 'the start page');
-      await page.drop({ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('only words\n'.repeat(50)) });
+      await at(page, 'start-explain').click();
+      await isSound(page, 'the dialog for errors');
+      await press(page, 'Escape');
+      await gone(page, 'explain');
+      await page.drop({ name: 'notes.dat', mimeType: 'application/octet-stream', buffer: Buffer.from('only words\n'.repeat(50)) });
       await page.reach('error');
       await isSound(page, 'a file of another format');
       await at(page, 'close-failed').click();
@@ -78,9 +82,9 @@ test('the title names the file and the verdict, and both are announced', async (
   const said = await says(page, 'alarm', /^Out of memory at event [\d,]+\. [A-Z]/);
   assert.equal(await at(page, 'alarm').getAttribute('aria-live'), 'assertive');
   assert.ok(said.includes(await at(page, 'verdict-headline').getAttribute('title')), said);
-  await page.drop({ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('only words\n'.repeat(50)) });
+  await page.drop({ name: 'notes.dat', mimeType: 'application/octet-stream', buffer: Buffer.from('only words\n'.repeat(50)) });
   await page.reach('error');
-  assert.equal(await page.tab.title(), "notes.txt · can't be opened · Vramscope");
+  assert.equal(await page.tab.title(), "notes.dat · can't be opened · Vramscope");
 });
 
 test('the first stop of the keyboard skips to the view', async (t) => {

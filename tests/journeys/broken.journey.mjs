@@ -17,7 +17,7 @@ async function refused(page, what) {
 
 test('a text file is refused with a sentence', async (t) => {
   const page = await openPage(t);
-  await page.drop(file('notes.txt', 'not a snapshot at all, only a few words\n'.repeat(50)));
+  await page.drop(file('notes.dat', 'not a snapshot at all, only a few words\n'.repeat(50)));
   await refused(page, 'a text file');
   await page.screenshot('broken-text');
 });
@@ -58,7 +58,7 @@ test('a file that is cut off shows what its events tell, and blames no old relea
 
 test('after a broken file a good one opens', async (t) => {
   const page = await openPage(t);
-  await page.drop(file('notes.txt', 'nothing'));
+  await page.drop(file('notes.dat', 'nothing'));
   await page.reach('error');
   await page.drop(await savedSample(page));
   await page.reach('ready');

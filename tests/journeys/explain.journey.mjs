@@ -37,6 +37,9 @@ test('the text of an error is explained wherever it is pasted or dropped', async
 
 test('the dialog of the start page explains what is put into its field, and says what it does not know', async (t) => {
   const page = await openPage(t);
+  await give(page, 'drop', 'only words', 'notes.txt');
+  await says(page, 'explain-failed', /not known/);
+  await press(page, 'Escape');
   await at(page, 'start-explain').click();
   await at(page, 'explain-text').fill('a cake recipe');
   await at(page, 'explain-ask').click();
