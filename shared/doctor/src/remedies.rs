@@ -117,15 +117,19 @@ pub(super) fn put_first(verdict: &mut Verdict, remedy: Remedy) {
 }
 
 /// Returns what to try before anything has failed.
-pub(super) fn before_failure(case: &Case<'_>, (rise, is_hoard): (Option<&Rise>, bool), retries: u32) -> Vec<Remedy> {
+pub(super) fn before_failure(
+    case: &Case<'_>,
+    (rise, has_unused_reserve): (Option<&Rise>, bool),
+    retries: u32,
+) -> Vec<Remedy> {
     const SPLIT: &str = "max_split_size_mb";
     let mut remedies = Vec::new();
     let conf = &case.settings.conf;
-    if is_hoard && case.settings.expandable_segments && !option(conf, SPLIT).is_empty() {
+    if has_unused_reserve && case.settings.expandable_segments && !option(conf, SPLIT).is_empty() {
         remedies.push(Remedy::advice(format!("Leave {SPLIT} out.")).with_setting(&with_option(conf, SPLIT, "")));
     }
     remedies.extend(rise.map(|rise| of_rise(case, rise)).unwrap_or_default());
-    if retries > 0 || is_hoard {
+    if retries > 0 || has_unused_reserve {
         remedies.extend(expandable(case));
     }
     remedies.truncate(MOST);

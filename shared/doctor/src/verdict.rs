@@ -18,9 +18,8 @@ use trace::units::{Bytes, Count, counted, distinguished, percent};
 
 /// From one part in this many of the reserved memory on, segments without a live block are named.
 const WHOLE_PART: u64 = 10;
-/// From that many bytes on, reserved memory that tensors never held is worth a verdict: a large model's caches take as much, and no card
-/// has too little for it.
-const HOARD_BYTES: u64 = 256 << 20;
+/// Reserved memory that tensors never held is the verdict only above this many bytes: less decides on few devices whether a run fits.
+const LEAST_UNUSED_BYTES: u64 = 256 << 20;
 /// A request is far larger than all before it if it is this many times as large.
 const FAR_LARGER: u64 = 4;
 
@@ -70,20 +69,20 @@ impl Rise {
 
 /// Reserved memory that live tensors never filled by half: what people see growing in `nvidia-smi`.
 #[derive(Clone, Copy, Debug)]
-struct Hoard {
+struct UnusedReserve {
     reserved: u64,
     live: u64,
     /// Whether settings that work against each other make it.
     has_both_settings: bool,
 }
 
-impl Hoard {
+impl UnusedReserve {
     /// Returns it if there is one, larger than what a line kept.
     fn of(case: &Case<'_>, rise: Option<&Rise>) -> Option<Self> {
         let (reserved, live) = (case.usage.peak_reserved, case.usage.peak_bytes);
         // What was reserved before the first event may have been in use then.
         let unused = reserved.saturating_sub(live.max(case.replay.state_at(0).totals.reserved));
-        let least = rise.map_or(0, |rise| rise.candidate.last_bytes).max(HOARD_BYTES);
+        let least = rise.map_or(0, |rise| rise.candidate.last_bytes).max(LEAST_UNUSED_BYTES);
         let has_both_settings = case.settings.expandable_segments && case.settings.max_split_size.is_some();
         (unused >= reserved / 2 && unused > least).then_some(Self { reserved, live, has_both_settings })
     }
@@ -468,7 +467,7 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     // One event is what recording leaves that keeps the newest one only.
     let has_history = case.trace.events.len() > 1;
     let used = format!("{} allocated at the peak, {} reserved", Bytes(totals.allocated), Bytes(totals.reserved));
-    let hoard = Hoard::of(case, rise.as_ref());
+    let unused_reserve = UnusedReserve::of(case, rise.as_ref());
     let (headline, start) = if !has_history && case.integrity.is_cut {
         let headline = "Cut off before the first event".to_owned();
         let start = "The file ends before its first event, so whether a request failed is not known".to_owned();
@@ -480,8 +479,8 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         let headline =
             format!("No history: {} allocated, {} reserved", Bytes(totals.allocated), Bytes(totals.reserved));
         (headline, "There is no history, so whether a request failed is not known".to_owned())
-    } else if let Some(hoard) = &hoard {
-        (hoard.headline(rise.as_ref()), hoard.sentence(rise.as_ref()))
+    } else if let Some(unused_reserve) = &unused_reserve {
+        (unused_reserve.headline(rise.as_ref()), unused_reserve.sentence(rise.as_ref()))
     } else if let Some(rise) = &rise {
         let headline = format!("Growing: {}, nothing failed yet", rise.in_short());
         (headline, format!("Growing, but nothing failed yet: {}", rise.text()))
@@ -528,7 +527,7 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         .as_ref()
         .map(|rise| (rise.line.clone(), rise.candidate.stack.0))
         .or_else(|| held.map(|held| (held.line, held.stack)));
-    let remedies = remedies::before_failure(case, (rise.as_ref(), hoard.is_some()), retries);
+    let remedies = remedies::before_failure(case, (rise.as_ref(), unused_reserve.is_some()), retries);
     let (line, stack) = about.unzip();
     let is_growing = rise.is_some();
     Verdict { headline, sentence, line, stack, is_growing, remedies, ..Verdict::default() }

@@ -9,7 +9,8 @@ pub const GRANULE: u64 = 2 << 20;
 
 impl Requests {
     /// Returns the least memory in bytes that the process must be able to have, in whole granules of 2 MiB, so that no
-    /// request fails; with one granule less, one does, or what was reserved before the first event doesn't fit. Now and then a little less is enough again, since a device of another
+    /// request fails; with one granule less, one does, or what was reserved before the first event doesn't fit. Now and then
+    /// a little less is enough again, since a device of another
     /// size cuts segments differently; the result is never more than `terms` give the process if no request fails on them. What
     /// others hold comes on top of it. A run that stops because a request
     /// is served that failed in the recording counts up to there.

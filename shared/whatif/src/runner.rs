@@ -66,7 +66,8 @@ impl<'r, S: TraceSink> Runner<'r, S> {
         Ok(Self { requests, allocator, addresses, can_start: terms.room() >= requests.needed_at_start() })
     }
 
-    /// Runs to the end, or to where the program would have gone on differently: at event 0, if it can't have started. Calls `watch` after each
+    /// Runs to the end, or to where the program would have gone on differently: at event 0, if it can't have started.
+    /// Calls `watch` after each
     /// step with its event.
     pub(super) fn run(&mut self, mut watch: impl FnMut(&DeviceAllocator<Device, S>, u32)) -> Outcome {
         let mut most_unused = 0;

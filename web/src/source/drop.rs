@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use wasm_bindgen::JsCast;
-use web_sys::{ClipboardEvent, DataTransfer, DragEvent, Element, HtmlElement};
+use web_sys::{ClipboardEvent, DataTransfer, DragEvent, Element, Event, HtmlElement};
 use yew::prelude::*;
 
 use super::text::explain;
@@ -93,16 +93,18 @@ fn take(model: &ModelHandle, data: &DataTransfer) {
     }
 }
 
-/// Whether a field takes what is pasted.
-fn is_for_field(event: &ClipboardEvent) -> bool {
+/// Whether a field takes the text that is pasted or dropped.
+fn is_for_field(event: &Event) -> bool {
     let target = event.target();
     let element = target.as_ref().and_then(|target| target.dyn_ref::<Element>());
     element.is_some_and(|element| element.matches("input, textarea, select") == Ok(true))
 }
 
-/// Whether what is dragged holds files or a text.
+/// Whether what is dragged holds files, or a text that no field takes.
 fn is_welcome(event: &DragEvent) -> bool {
-    let is_known = |kind: &str| matches!(kind, "Files" | "text/plain");
     let types = event.data_transfer().map(|data| data.types());
-    types.is_some_and(|types| types.iter().any(|kind| kind.as_string().as_deref().is_some_and(is_known)))
+    let holds = |kind: &str| {
+        types.as_ref().is_some_and(|types| types.iter().any(|known| known.as_string().as_deref() == Some(kind)))
+    };
+    holds("Files") || holds("text/plain") && !is_for_field(event)
 }

@@ -45,7 +45,8 @@ impl<'a> Lines<'a> {
     /// Returns whether an allocation is a workspace of cuBLAS or cuBLASLt, which stays with whichever line multiplies first: it has
     /// that size, and its line keeps no more than two.
     pub(super) fn is_workspace(&mut self, allocation: &Allocation) -> bool {
-        if !CUBLAS_WORKSPACES.contains(&allocation.requested) {
+        // A workspace is never freed. What leaked until a request failed may be.
+        if allocation.end != Allocation::NEVER || !CUBLAS_WORKSPACES.contains(&allocation.requested) {
             return false;
         }
         let counts = match self.workspaces.take() {

@@ -210,6 +210,25 @@ fn a_tensor_that_is_replaced_by_a_larger_one_in_each_step_is_a_leak() {
     assert_eq!(queue(|step| 512 * (step + 1), 9), None);
 }
 
+/// What was freed after the request failed, as by the exception, was taken for workspaces.
+#[test]
+fn tensors_of_a_workspaces_size_leak_though_they_are_freed_after_the_failure() {
+    const MIB: u64 = 1 << 20;
+    let mut lines = vec!["segment_alloc 0x1000000 209715200".to_owned()];
+    for step in 0..60_u64 {
+        for line in 1..3 {
+            lines.extend([format!("alloc 0x1000000 20000000 layer@/m/l.py:{line}"), "free 0x1000000".to_owned()]);
+            lines.extend([format!("alloc 0x1000000 20000000 layer@/m/l.py:{line}"), "free 0x1000000".to_owned()]);
+        }
+        lines.push(format!("alloc {} {MIB} keep@/m/a.py:2", 0x300_0000 + MIB * step));
+    }
+    let end = |lines: &[String]| with_source(lines, |source| source.replay.positions());
+    let failed = end(&lines);
+    lines.extend((0..60).map(|step| format!("free {}", 0x300_0000 + MIB * step)));
+    let found = with_source(&lines, |source| LeakCandidate::all(source, failed, 100 * MIB).len());
+    assert_eq!(found, 1);
+}
+
 #[test]
 fn state_that_an_optimizer_makes_again_is_a_leak() {
     let state = "zeros_like@/m/a.py:2 _init_group@/x/torch/optim/adam.py:9";

@@ -6,7 +6,7 @@ pub(super) const LEAST_BYTES: u64 = 20 << 20;
 
 /// Leaks that are reported one by one. Further ones most often have the same cause.
 pub(super) const LEAKS: usize = 3;
-/// Steps from which on a leak that is too small to make a request fail is told.
+/// The fewest steps after which a leak is reported that is too small to make a request fail.
 pub(super) const STEPS_OF_SMALL_LEAK: u32 = 10;
 /// A leak from this part of the peak on, in percent, ends the run sooner or later.
 pub(super) const GRAVE_LEAK_PERCENT: u64 = 5;
