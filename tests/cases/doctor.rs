@@ -45,6 +45,13 @@ fn the_json_has_the_agreed_shape() -> Result<()> {
     assert_eq!(code(&[&pasted])?, Some(1));
     assert_eq!(code(&[&bad, &failed])?, Some(2));
 
+    // One failed request can be chosen, if there is one.
+    assert_eq!(code(&[&failed, "--failure", "1"])?, Some(1));
+    let refused = doctor(&[&failed, "--failure", "99"], b"")?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    ensure!(refused.status.code() == Some(2) && said.contains("1 request failed: --failure is 1 to 1"), "{said}");
+    ensure!(code(&[&whole, "--failure", "1"])? == Some(2), "none failed");
+
     let output = doctor(&["--json", &failed, &bad, &whole, &pasted], b"")?;
     assert_eq!(output.status.code(), Some(2));
     let printed: Value = serde_json::from_slice(&output.stdout)?;

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::{CategoryReport, InnerLines};
-use analysis::backward;
-use analysis::peak::held_at;
+use super::CategoryReport;
+use analysis::{backward, oom};
 use doctor::Case;
-use query::diagnosis::{Diagnosis, FailedRequest, HeldLine, Obstacle, PoolBasis};
-use query::finding::{Finding, Remedy, Severity};
+use query::diagnosis::{Diagnosis, FailedRequest, HeldLine, InnerLines, Obstacle, PoolBasis};
+use query::finding::{Finding, FindingCode, Remedy, Severity};
+use trace::DeviceTrace;
 
 /// A device's diagnosis. Sizes are in bytes; `event` is the number of an event, from 1, as texts and the page count
 /// them.
@@ -21,9 +21,9 @@ pub struct DiagnosisReport {
     pub failed: u32,
     /// Those requests, in order; at most the first few hundred.
     pub ooms: Vec<OomReport>,
-    /// What the line that held most called, when the request failed that the verdict is about.
+    /// What the line called that held most when the request failed that the verdict is about, or else at the peak.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub inner_lines: Option<InnerLines>,
+    pub inner_lines: Option<InnerLinesReport>,
     /// Where what has no stack was called, most likely the backward pass, as far as the stacks around it tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_call: Option<String>,
@@ -47,6 +47,9 @@ pub struct VerdictReport {
     pub line: Option<String>,
     /// The event that it is about.
     pub event: Option<u32>,
+    /// The number of the failure that it is about, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<u32>,
     /// What to try.
     pub remedies: Vec<Remedy>,
     /// Whether the headline is about a line that holds more at every step.
@@ -118,6 +121,27 @@ pub struct LineHeld {
     pub count: u32,
 }
 
+impl From<&HeldLine> for LineHeld {
+    fn from(HeldLine { line, bytes, count, .. }: &HeldLine) -> Self {
+        Self { line: line.clone(), bytes: *bytes, count: *count }
+    }
+}
+
+/// A line that held most of the memory, and what it called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InnerLinesReport {
+    /// The line.
+    pub line: String,
+    /// What it called, the largest first.
+    pub lines: Vec<LineHeld>,
+}
+
+impl From<&InnerLines> for InnerLinesReport {
+    fn from(InnerLines { line, lines }: &InnerLines) -> Self {
+        Self { line: line.clone(), lines: lines.iter().map(LineHeld::from).collect() }
+    }
+}
+
 /// The obstacle to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObstacleReport {
@@ -151,8 +175,8 @@ pub struct FindingReport {
 impl DiagnosisReport {
     /// Reports the diagnosis of a case.
     pub(super) fn of(case: &Case<'_>, diagnosis: &Diagnosis) -> Self {
-        let Case { trace, symbols, best_frames, replay, .. } = *case;
-        let Diagnosis { device, verdict, failed, ooms, findings, looked_for } = diagnosis;
+        let Case { trace, symbols, .. } = *case;
+        let Diagnosis { device, verdict, failed, ooms, inner_lines, findings, looked_for } = diagnosis;
         Self {
             device: *device,
             verdict: VerdictReport {
@@ -161,14 +185,13 @@ impl DiagnosisReport {
                 sentence: verdict.sentence.clone(),
                 line: verdict.line.clone(),
                 event: verdict.position.filter(|position| *position > 0),
+                failure: verdict.position.and_then(|position| number_of(trace, position)),
                 remedies: verdict.remedies.clone(),
                 is_growing: verdict.is_growing,
             },
             failed: *failed,
             ooms: ooms.iter().map(OomReport::from).collect(),
-            inner_lines: verdict
-                .position
-                .and_then(|position| InnerLines::of(symbols, best_frames, &held_at(replay, position))),
+            inner_lines: inner_lines.as_ref().map(InnerLinesReport::from),
             unrecorded_call: backward::call(trace, symbols),
             findings: findings.iter().map(FindingReport::from).collect(),
             looked_for: looked_for.clone(),
@@ -176,9 +199,31 @@ impl DiagnosisReport {
     }
 }
 
+/// Returns the number, from 1, of the failure right before a position.
+fn number_of(trace: &DeviceTrace, position: u32) -> Option<u32> {
+    let failures = oom::positions(trace);
+    failures.iter().zip(1..).find(|((other, _), _)| *other == position).map(|(_, number)| number)
+}
+
+/// Makes a diagnosis one of the failure with a number, from 1, instead of the one that ended the run. It stays as it is if there
+/// is no such failure.
+pub(super) fn choose(case: &Case<'_>, diagnosis: &mut Diagnosis, number: u32) {
+    let failures = oom::positions(case.trace);
+    let position = number.checked_sub(1).and_then(|index| failures.get(index as usize)).map(|(position, _)| *position);
+    let Some(chosen) = position.and_then(|position| doctor::diagnose_failure(case, position)) else { return };
+    diagnosis.verdict = chosen.verdict;
+    for failed in chosen.ooms {
+        match diagnosis.ooms.iter_mut().find(|other| other.event == failed.event) {
+            Some(other) => *other = failed,
+            None => diagnosis.ooms.push(failed),
+        }
+    }
+    diagnosis.findings.retain(|finding| finding.code != FindingCode::OutOfMemory);
+    diagnosis.findings.splice(0..0, chosen.findings);
+}
+
 impl From<&FailedRequest> for OomReport {
     fn from(failed: &FailedRequest) -> Self {
-        let line = |held: &HeldLine| LineHeld { line: held.line.clone(), bytes: held.bytes, count: held.count };
         let obstacle = |obstacle: &Obstacle| ObstacleReport {
             address: obstacle.address.0,
             blocks: obstacle.blocks,
@@ -206,7 +251,7 @@ impl From<&FailedRequest> for OomReport {
             pool_basis: failed.pool_basis,
             line: failed.line.clone(),
             message: failed.message.clone(),
-            lines: failed.lines.iter().map(line).collect(),
+            lines: failed.lines.iter().map(LineHeld::from).collect(),
             categories: failed.categories.iter().map(CategoryReport::from).collect(),
             obstacle: failed.obstacle.as_ref().map(obstacle),
         }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::diagnosis::{DiagnosisReport, FindingReport, OomReport};
-use super::{CategoryReport, InnerLines};
+use super::CategoryReport;
+use super::diagnosis::{self, DiagnosisReport, FindingReport, InnerLinesReport, OomReport};
 use allocator::Profile;
 use analysis::best_frames::BestFrames;
 use analysis::findings::findings;
@@ -87,17 +87,21 @@ pub(super) fn examine(
 impl FileDiagnosis {
     /// Diagnoses a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
-        Self::with(path, imported, OwnRules::default())
+        Self::with(path, imported, OwnRules::default(), None)
     }
 
-    /// Diagnoses a file by the user's own rules.
-    pub fn with(path: String, imported: Imported, rules: OwnRules) -> Self {
+    /// Diagnoses a file by the user's own rules. The verdict is about the failure with the given number, from 1, on each device that
+    /// has so many, and otherwise about the one that ended the run.
+    pub fn with(path: String, imported: Imported, rules: OwnRules, failure: Option<u32>) -> Self {
         let Imported { mut snapshot, findings: mut found, header, .. } = imported;
         let mut devices: Vec<DiagnosisReport> = Vec::new();
         let mut best_frames = BestFrames::with(rules.folding);
         best_frames.extend(&snapshot.symbols);
         let torch = header.as_ref().map_or("", |header| header.torch.as_str());
         let mut keep = |snapshot: &Snapshot, case: &Case<'_>, mut diagnosis: Diagnosis| {
+            if let Some(number) = failure {
+                diagnosis::choose(case, &mut diagnosis, number);
+            }
             prove(case, (torch, &snapshot.marks), &mut diagnosis);
             devices.push(DiagnosisReport::of(case, &diagnosis));
         };
@@ -218,10 +222,9 @@ impl DiagnosisReport {
                     line => format!("at {}", line_in_sentence(line)),
                 };
                 let event = Count(u64::from(failed.event));
-                let others = if self.failed > 1 {
-                    format!(", one of {} that failed", Count(self.failed.into()))
-                } else {
-                    String::new()
+                let others = match verdict.failure.filter(|_| self.failed > 1) {
+                    Some(number) => format!(", failure {} of {}", Count(number.into()), Count(self.failed.into())),
+                    None => String::new(),
                 };
                 writeln!(f, "  requested {line}, event {event} of device {device}{others}")?;
                 for held in failed.lines.iter().take(lines) {
@@ -306,7 +309,7 @@ pub(super) fn write_row(
     f: &mut dyn fmt::Write,
     (line, bytes): (Cow<'_, str>, u64),
     whole: u64,
-    inner: Option<&InnerLines>,
+    inner: Option<&InnerLinesReport>,
 ) -> fmt::Result {
     let called = inner.into_iter().flat_map(|inner| &inner.lines);
     let called = called.map(|held| (format!("└ {}", held.line).into(), held.bytes));
@@ -373,6 +376,31 @@ impl DiagnosisReport {
         self.ooms.iter().find(|failed| Some(failed.event) == self.verdict.event)
     }
 
+    /// Writes why each request failed, if several did, those in a row that are alike together.
+    fn write_failures(&self, f: &mut dyn fmt::Write) -> fmt::Result {
+        if self.ooms.len() < 2 {
+            return Ok(());
+        }
+        let failed = Count(self.failed.into());
+        writeln!(f, "    {failed} requests failed (--failure N tells more of one):")?;
+        let mut number = 0;
+        for alike in self.ooms.chunk_by(|a, b| (a.cause, a.requested, &a.line) == (b.cause, b.requested, &b.line)) {
+            let (first, last) = (number + 1, number + alike.len());
+            number = last;
+            let numbers = if first == last { first.to_string() } else { format!("{first} to {last}") };
+            let Some(OomReport { event, cause, requested, line, .. }) = alike.first() else { continue };
+            let line = if line.is_empty() { NO_STACK } else { line };
+            let (event, cause) = (format!("event {}", Count(u64::from(*event))), cause.replace('_', " "));
+            let requested = Bytes(*requested).to_string();
+            writeln!(f, "    {numbers:>10}  {event:<15} {requested:>8} asked, {cause}  {line}")?;
+        }
+        let left = u64::from(self.failed).saturating_sub(number as u64);
+        if left > 0 {
+            writeln!(f, "    {:>10}  and {} more", "", Count(left))?;
+        }
+        Ok(())
+    }
+
     /// Writes what was looked for, if no finding is about the memory.
     fn write_looked_for(&self, f: &mut dyn fmt::Write) -> fmt::Result {
         if self.findings.iter().any(|finding| !HISTORY.contains(&finding.code)) {
@@ -397,6 +425,7 @@ impl fmt::Display for DiagnosisReport {
             if failed.categories.iter().any(|of| of.category != Category::Unknown.code()) {
                 writeln!(f, "    used for (guessed): {}", CategoryReport::list(&failed.categories))?;
             }
+            self.write_failures(f)?;
         }
         let mut written = Vec::new();
         write_remedies(f, "    ", &self.verdict.remedies, &mut written)?;
@@ -419,6 +448,10 @@ mod tests {
 
     /// Returns the diagnosis of a file whose devices have these events.
     fn diagnosed(devices: &[&str], conf: &str, threshold: f64) -> FileDiagnosis {
+        FileDiagnosis::new("a.pickle".to_owned(), imported(devices, conf, threshold))
+    }
+
+    fn imported(devices: &[&str], conf: &str, threshold: f64) -> Imported {
         let mut all = trace::testing::snapshot(devices.first().copied().unwrap_or_default());
         for (lines, number) in devices.iter().zip(0..).skip(1) {
             // The same symbols and tags: the lines differ in sizes only.
@@ -429,8 +462,7 @@ mod tests {
         all.settings.conf = conf.to_owned();
         all.settings.garbage_collection_threshold = threshold;
         let format = Format { encoding: Encoding::Pickle, compression: None };
-        let imported = Imported { format, protocol: None, snapshot: all, findings: Vec::new(), header: None };
-        FileDiagnosis::new("a.pickle".to_owned(), imported)
+        Imported { format, protocol: None, snapshot: all, findings: Vec::new(), header: None }
     }
 
     const PLAIN: &str = "segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000";
@@ -513,6 +545,37 @@ mod tests {
             quiet.contains("  Device 0: No request failed") && quiet.contains("Nothing found. Looked for "),
             "{quiet}"
         );
+    }
+
+    #[test]
+    fn each_failure_has_a_verdict_of_its_own() {
+        let story = "segment_alloc 0x1000000 20971520
+            alloc 0x1000000 15728640 keep@/m/cache.py:7
+            oom 0 33554432 forward@/m/model.py:5
+            oom 0 33554432 forward@/m/model.py:5
+            free 0x1000000
+            oom 0 67108864 backward@/m/model.py:9";
+        let verdict = |failure| {
+            let found = FileDiagnosis::with(String::new(), imported(&[story], "", 0.0), OwnRules::default(), failure);
+            let [device] = found.devices.as_slice() else { panic!("{found:?}") };
+            let finding = device.findings.iter().find(|finding| finding.code == FindingCode::OutOfMemory.name());
+            assert_eq!(finding.and_then(|finding| finding.event), device.verdict.event);
+            let text = found.to_string();
+            assert!(text.contains("3 requests failed (--failure N tells more of one):"), "{text}");
+            assert!(text.contains("1 to 2  event 3         32.0 MiB asked, full  forward  m/model.py:5"), "{text}");
+            assert!(text.contains("     3  event 7         64.0 MiB asked, full  backward  m/model.py:9"), "{text}");
+            (device.verdict.failure, device.verdict.event, found.brief().to_string())
+        };
+        for (failure, number, event, line, held) in [
+            (Some(1), 1, 3, "m/model.py:5 (forward), event 3 of device 0, failure 1 of 3", true),
+            (Some(3), 3, 7, "m/model.py:9 (backward), event 7 of device 0, failure 3 of 3", false),
+            (None, 3, 7, "m/model.py:9 (backward), event 7 of device 0, failure 3 of 3", false),
+            (Some(9), 3, 7, "failure 3 of 3", false),
+        ] {
+            let told = verdict(failure);
+            assert_eq!((told.0, told.1), (Some(number), Some(event)), "{}", told.2);
+            assert!(told.2.contains(line) && told.2.contains("cache.py") == held, "{}", told.2);
+        }
     }
 
     #[test]

@@ -9,23 +9,22 @@ mod diagnosis;
 mod end;
 mod file_diagnosis;
 mod host_memory;
-mod inner_lines;
 mod outside;
 mod steps;
 mod text;
 
 pub use category::CategoryReport;
-pub use diagnosis::{DiagnosisReport, FindingReport};
+pub use diagnosis::{DiagnosisReport, FindingReport, InnerLinesReport};
 pub use end::{EndReport, PoolReport};
 pub use file_diagnosis::FileDiagnosis;
 pub use host_memory::HostReport;
-pub use inner_lines::InnerLines;
 pub use outside::OutsideReport;
 pub use steps::{StepLineReport, StepReport, StepsReport};
 
 use analysis::actions;
 use analysis::best_frames::BestFrames;
 use analysis::fragmentation::Fragmentation;
+use analysis::inner_lines::inner_lines;
 use analysis::missing_stack::StackCoverage;
 use analysis::peak::{Held, held_at};
 use analysis::site::label;
@@ -104,7 +103,7 @@ pub struct DeviceReport {
     pub verdict: Verdict,
     /// What the line that held most of the peak called, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub peak_inner_lines: Option<InnerLines>,
+    pub peak_inner_lines: Option<InnerLinesReport>,
     /// The lines at the peak, for people: stacks with the same line are merged.
     #[serde(skip)]
     pub peak_lines: Vec<LineReport>,
@@ -257,7 +256,7 @@ impl DeviceReport {
             verdict: diagnosis.verdict,
             outside: OutsideReport::of(trace),
             steps: steps.map(|steps| StepsReport::of(case, steps)),
-            peak_inner_lines: InnerLines::of(&snapshot.symbols, best_frames, &held),
+            peak_inner_lines: inner_lines(&snapshot.symbols, best_frames, &held).as_ref().map(InnerLinesReport::from),
             peak_lines: by_line(&snapshot.symbols, best_frames, &held),
         }
     }

@@ -12,6 +12,7 @@ use query::own_rules::OwnRules;
 use report::{DiagnosisReport, FileDiagnosis, FindingReport};
 use serde::Serialize;
 use trace::limits::PASTED_BYTES;
+use trace::units::counted;
 
 use super::gate::{self, FailOn, GATE_STATUS};
 use super::progress::Progress;
@@ -30,6 +31,9 @@ pub(super) struct Doctor {
     /// Say everything that was found, not only what matters most
     #[arg(short, long)]
     verbose: bool,
+    /// Explain another failed request than the one that ended the run: the Nth, from 1. -v lists them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    failure: Option<u32>,
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
@@ -80,7 +84,7 @@ impl Doctor {
         let (mut is_tripped, mut is_unreadable) = (false, false);
         let mut files = Vec::new();
         for path in &self.files {
-            let examined = Examined::of(path, &rules, self.verbose);
+            let examined = Examined::of(path, &rules, &self);
             is_tripped |= examined.trips(self.fail_on);
             if let Some(error) = &examined.error {
                 is_unreadable = true;
@@ -106,14 +110,16 @@ impl Doctor {
 }
 
 impl Examined {
-    fn of(path: &Path, rules: &OwnRules, is_verbose: bool) -> Self {
+    fn of(path: &Path, rules: &OwnRules, options: &Doctor) -> Self {
+        let &Doctor { verbose: is_verbose, failure, .. } = options;
         let name = path.display().to_string();
         match contents(path) {
             Ok(Contents::Trace(imported)) => {
                 let _progress = Progress::new(format!("Looking into {}", short_name_of(path)));
-                let found = FileDiagnosis::with(name, *imported, rules.clone());
-                if let Some(cut) = cut_off(&found) {
-                    return Self { path: found.path, error: Some(cut), ..Self::default() };
+                let found = FileDiagnosis::with(name, *imported, rules.clone(), failure);
+                let refused = cut_off(&found).or_else(|| failure.and_then(|number| missing(&found, number)));
+                if refused.is_some() {
+                    return Self { path: found.path, error: refused, ..Self::default() };
                 }
                 let text = if is_verbose { found.to_string() } else { found.brief().to_string() };
                 Self { path: found.path, devices: found.devices, findings: found.findings, text, ..Self::default() }
@@ -137,6 +143,15 @@ impl Examined {
 fn cut_off(found: &FileDiagnosis) -> Option<String> {
     let cut = found.findings.iter().find(|finding| finding.code == FindingCode::Truncated.name());
     cut.filter(|_| found.devices.is_empty()).map(|finding| finding.message.clone())
+}
+
+/// Returns that no device has as many failures as were asked for, if none has.
+fn missing(found: &FileDiagnosis, number: u32) -> Option<String> {
+    let most = found.devices.iter().map(|device| device.failed).max().unwrap_or(0);
+    (number > most).then(|| match most {
+        0 => "no request failed, so there is none to explain with --failure".to_owned(),
+        _ => format!("{} failed: --failure is 1 to {most}", counted(most.into(), "request")),
+    })
 }
 
 /// Reads a text or a trace, piece by piece.

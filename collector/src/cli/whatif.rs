@@ -274,14 +274,17 @@ fn write_run_in_full(
     }
     let card = smallest_card.unwrap_or("no card in the list is large enough");
     writeln!(out, "  smallest capacity  {} ({card})", Bytes(*smallest_capacity))?;
-    if room.is_some_and(|room| outcome.peak_reserved > room) {
-        writeln!(out, "  what was reserved before the first event does not fit, so the run does not begin")?;
-    } else if let (Some(event), Some(why)) = (outcome.stopped_at, outcome.stopped_why) {
-        let what = match why {
-            Why::Failed => "it runs out of memory",
-            Why::Served => "it is served where the recording ran out of memory",
-        };
-        writeln!(out, "  at event {} {what}; what would follow can't be told", Count(u64::from(event) + 1))?;
+    let at = Count(u64::from(outcome.stopped_at.unwrap_or_default()) + 1);
+    match outcome.stopped_why {
+        None => {}
+        Some(Why::AtStart) => {
+            writeln!(out, "  what was in use before the first event does not fit, so the run does not begin")?;
+        }
+        Some(Why::Failed) => writeln!(out, "  at event {at} it runs out of memory; what would follow can't be told")?,
+        Some(Why::Served) => {
+            let served = "it is served where the recording ran out of memory";
+            writeln!(out, "  at event {at} {served}; what would follow can't be told")?;
+        }
     }
     writeln!(out)
 }

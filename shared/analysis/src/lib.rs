@@ -15,6 +15,7 @@ pub mod fragmentation;
 pub mod heatmap;
 pub mod high_water;
 pub mod host_memory;
+pub mod inner_lines;
 pub mod leak;
 pub mod lines;
 pub mod lod;

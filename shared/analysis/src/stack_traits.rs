@@ -39,6 +39,8 @@ impl Traits {
     pub const OPTIMIZER_SETUP: Self = Self(1 << 12);
     /// Names of the stack were lost: it may have any other trait.
     pub const LOST: Self = Self(1 << 13);
+    /// A cache of something, by a name outside of PyTorch.
+    pub const CACHE: Self = Self(1 << 14);
 
     /// Returns whether it has any of the traits of `some`.
     pub const fn has(self, some: Self) -> bool {
@@ -146,11 +148,24 @@ pub const RULES: [FrameRule; 48] = [
     rule(Traits::BUCKETS, Text::Has("_and_grad_buffer"), Text::Any),
 ];
 
+/// Returns the last part of a path.
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether a function or file is a cache's, such as `update_cache`, `CacheEngine` or `cache.py`.
+fn has_cache(name: &str) -> bool {
+    name.contains("cache") || name.contains("Cache")
+}
+
 /// Returns the traits that a frame gives its stack.
 fn of_frame(symbols: &Symbols, frame: Frame) -> Traits {
     let (function, file) = (symbols.text(frame.name), symbols.text(frame.filename));
     let file = if file.contains('\\') { file.replace('\\', "/").into() } else { file };
     let language = if query::folding::is_python(&file) { Traits::PYTHON } else { Traits::CPP };
+    // Compiled code is called from a `codecache.py`.
+    let is_cache = !file.contains("/torch/") && [&*function, name_of(&file)].iter().any(|name| has_cache(name));
+    let language = if is_cache { language.and(Traits::CACHE) } else { language };
     // A scheduler has a `step` too, which only changes a number.
     let is_scheduler = file.contains("lr_scheduler");
     let fits = |rule: &&FrameRule| rule.function.fits(&function) && rule.file.fits(&file);
@@ -227,7 +242,7 @@ mod tests {
         let module = format!("_call_impl@{site}/nn/modules/module.py:1790");
         let moved = format!("convert@{site}/nn/modules/module.py:1370");
         let again = format!("unpack_hook@{site}/utils/checkpoint.py:1100");
-        let cases: [(&[&str], Traits); 9] = [
+        let cases: [(&[&str], Traits); 12] = [
             (&[&optimizer, "main@t.py:3"], Traits::OPTIMIZER.and(Traits::PYTHON)),
             (&[&scheduler, "main@t.py:3"], Traits::PYTHON),
             (&["forward@m.py:1", &module, "main@t.py:3"], Traits::FORWARD.and(Traits::PYTHON)),
@@ -235,7 +250,13 @@ mod tests {
             (&["torch::autograd::Engine::thread_main()@??"], Traits::BACKWARD.and(Traits::CPP)),
             (&["forward@m.py:1", &again], Traits::RECOMPUTE.and(Traits::FORWARD).and(Traits::PYTHON)),
             (&["at::cuda::getCUDABlasLtWorkspace()@??"], Traits::WORKSPACE.and(Traits::CPP)),
-            (&["update@C:\\lib\\transformers\\cache_utils.py:1"], Traits::KV_CACHE.and(Traits::PYTHON)),
+            (
+                &["update@C:\\lib\\transformers\\cache_utils.py:1"],
+                Traits::KV_CACHE.and(Traits::CACHE).and(Traits::PYTHON),
+            ),
+            (&["append@/home/me/.cache/hub/cache.py:1"], Traits::CACHE.and(Traits::PYTHON)),
+            (&["load@/home/me/.cache/hub/model.py:1"], Traits::PYTHON),
+            (&["__call__@/v/torch/_inductor/codecache.py:1"], Traits::PYTHON),
             (&[], Traits::default()),
         ];
         for (frames, want) in cases {

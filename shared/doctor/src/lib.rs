@@ -24,12 +24,14 @@ use failure::Failures;
 use rules::looked_for;
 
 use analysis::best_frames::BestFrames;
+use analysis::inner_lines::inner_lines;
 use analysis::leak::LeakSource;
 use analysis::oom;
+use analysis::peak::held_at;
 use analysis::roles::Roles;
 use analysis::steps::Steps;
 use analysis::usage::Usage;
-use query::diagnosis::{Diagnosis, FailedRequest, HeldCategory, Verdict};
+use query::diagnosis::{Diagnosis, FailedRequest, HeldCategory, InnerLines, Verdict};
 use query::finding::{Evidence, Finding, FindingCode, Integrity};
 use replay::{Replay, Replayed};
 use trace::frames::Symbols;
@@ -117,7 +119,8 @@ pub fn diagnose(case: &Case<'_>) -> Diagnosis {
         findings.push(out_of_memory(case.trace, &verdict, subject, failed));
     }
     findings.sort_few_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
-    Diagnosis { device: case.trace.device, verdict, failed, ooms, findings, looked_for: looked_for(case) }
+    let inner_lines = inner_lines_at(case, verdict.position.unwrap_or(case.usage.peak_position));
+    Diagnosis { device: case.trace.device, verdict, failed, ooms, inner_lines, findings, looked_for: looked_for(case) }
 }
 
 /// Returns the diagnosis of one failure: the verdict is about the request right before `position`, and no other failure
@@ -133,6 +136,7 @@ pub fn diagnose_failure(case: &Case<'_>, position: u32) -> Option<Diagnosis> {
         verdict,
         failed: 1,
         ooms: vec![failed],
+        inner_lines: inner_lines_at(case, position),
         findings,
         ..Diagnosis::default()
     })
@@ -142,6 +146,11 @@ pub fn diagnose_failure(case: &Case<'_>, position: u32) -> Option<Diagnosis> {
 /// longer to find. `None` if no request failed there.
 pub fn failure_facts(case: &Case<'_>, position: u32) -> Option<String> {
     Failures::of(case).at(position).map(|failed| failed.message)
+}
+
+/// Returns what the line called that held most at a position, if that says more than the line.
+fn inner_lines_at(case: &Case<'_>, position: u32) -> Option<InnerLines> {
+    inner_lines(case.symbols, case.best_frames, &held_at(case.replay, position))
 }
 
 /// Returns what the active memory at a position is used for.

@@ -231,6 +231,15 @@ pub struct HeldLine {
     pub count: u32,
 }
 
+/// A line of the user's own code that held most of the memory, and the lines of libraries that it called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InnerLines {
+    /// The line.
+    pub line: String,
+    /// What it called, the largest first.
+    pub lines: Vec<HeldLine>,
+}
+
 /// What the allocations of one category held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldCategory {
@@ -253,6 +262,9 @@ pub struct Diagnosis {
     pub failed: u32,
     /// Those requests, in order: at most [`EXPLAINED_FAILURES`](trace::limits::EXPLAINED_FAILURES).
     pub ooms: Vec<FailedRequest>,
+    /// What the line called that held most when the request failed that the verdict is about, or else at the peak; `None` if no
+    /// line held more than 60 % of the memory, or it called nothing that has a name.
+    pub inner_lines: Option<InnerLines>,
     /// What was found, worst first.
     pub findings: Vec<Finding>,
     /// What was looked for, as a list for a sentence: `leaks, growth, …`.

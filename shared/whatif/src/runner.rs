@@ -73,7 +73,7 @@ impl<'r, S: TraceSink> Runner<'r, S> {
         let mut most_unused = 0;
         let requests = self.requests;
         if !self.can_start {
-            return outcome_of(&self.allocator.stats(), Some((0, Why::Failed)));
+            return outcome_of(&self.allocator.stats(), Some((0, Why::AtStart)));
         }
         let stop = requests.steps.iter().find_map(|step| {
             let done = self.step(step);

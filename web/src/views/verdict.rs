@@ -2,7 +2,7 @@
 
 use query::category::Category;
 use query::diagnosis::FailureDiagnosisQuery;
-use query::diagnosis::{Cause, FailedRequest, Verdict};
+use query::diagnosis::{Cause, Diagnosis, FailedRequest, HeldLine, InnerLines, Verdict};
 use query::finding::{FindingCode, Remedy};
 use query::{Answer, Paint, Query, location_of};
 use trace::units::{Bytes, Count};
@@ -33,12 +33,13 @@ pub fn VerdictCard() -> Html {
             .filter(|_| whole.is_none())
             .map(|position| Query::FailureDiagnosis(FailureDiagnosisQuery { position })),
     );
-    let verdict = match (whole, other.as_deref()) {
-        (Some(whole), _) => Some(&whole.verdict),
-        (None, Some(Answer::Diagnosis(other))) => Some(&other.verdict),
+    let diagnosed = match (whole, other.as_deref()) {
+        (Some(whole), _) => Some(whole),
+        (None, Some(Answer::Diagnosis(other))) => Some(&**other),
         _ => None,
     };
-    let verdict = verdict.filter(|verdict| verdict.position == position);
+    let diagnosed = diagnosed.filter(|diagnosis| diagnosis.verdict.position == position);
+    let verdict = diagnosed.map(|diagnosis| &diagnosis.verdict);
     let tries = use_remedies(&model, verdict);
     // Of this failure: another one's card begins folded.
     let unfolded = use_state_eq(|| None::<u32>);
@@ -59,6 +60,10 @@ pub fn VerdictCard() -> Html {
     let about = verdict.and_then(|verdict| verdict.line.as_deref());
     let mut tries = tries_list(&tries, about).into_iter();
     let first = tries.next();
+    let inner = diagnosed.and_then(|diagnosis| diagnosis.inner_lines.as_ref());
+    let mut inner_rows = inner.map(|inner| inner_rows(&model, inner)).unwrap_or_default().into_iter();
+    // One row of them is on the folded card, if that has their line.
+    let first_inner = inner.filter(|inner| about == Some(&inner.line)).and_then(|_| inner_rows.next());
     html! {
         <section class={classes!("verdict", is_beside.then_some("is-beside"), is_unfolded.then_some("is-unfolded"))} role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
             <header class="verdict-head">
@@ -74,12 +79,14 @@ pub fn VerdictCard() -> Html {
             </header>
             <div class="verdict-brief" data-testid="verdict-brief">
                 { verdict.map(|verdict| line(&model, verdict)).unwrap_or_default() }
+                { first_inner }
                 { list("Try first", first.into_iter().collect()) }
             </div>
             if is_unfolded {
                 <div class="verdict-more">
                     { words(verdict.map_or(&failure.message, |verdict| &verdict.sentence), about) }
                     { holder(&model, failure, verdict) }
+                    { for inner_rows }
                     { requester(&model, failure) }
                     { list("What to try", tries.collect()) }
                     { numbers(failure) }
@@ -190,6 +197,7 @@ pub fn VerdictSection() -> Html {
             { words(&verdict.sentence, verdict.line.as_deref()) }
             { line(&model, verdict) }
             { failure.map(|failure| holder(&model, failure, Some(verdict))).unwrap_or_default() }
+            { diagnosis.inner_lines.as_ref().map(|inner| inner_section(&model, inner, diagnosis)).unwrap_or_default() }
             { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
             { list("What to try", tries_list(&tries, verdict.line.as_deref())) }
             if failure.is_some() || diagnosis.findings.iter().any(|finding| finding.code == FindingCode::Fragmentation) {
@@ -258,6 +266,26 @@ fn holder(model: &ModelHandle, failure: &FailedRequest, verdict: Option<&Verdict
     line_button(model, "Held most: ", &held.line, Some(held.stack), "verdict-holder")
 }
 
+/// Renders what a line called that held most, the largest first. A line such as `trainer.train()` says nothing by itself.
+fn inner_rows(model: &ModelHandle, inner: &InnerLines) -> Vec<Html> {
+    let row = |held: &HeldLine| {
+        let part = format!("└ {} in ", Bytes(held.bytes));
+        line_button(model, &part, &held.line, Some(held.stack), "verdict-inner")
+    };
+    inner.lines.iter().map(row).collect()
+}
+
+/// Renders the same below the line that it is of, which stands there already if a request failed.
+fn inner_section(model: &ModelHandle, inner: &InnerLines, diagnosis: &Diagnosis) -> Html {
+    let stack = inner.lines.first().map(|held| held.stack);
+    html! {
+        <>
+            if diagnosis.verdict.position.is_none() { { line_button(model, "Held most at the peak: ", &inner.line, stack, "verdict-holder") } }
+            { for inner_rows(model, inner) }
+        </>
+    }
+}
+
 /// Renders the line that made the request which failed.
 fn requester(model: &ModelHandle, failure: &FailedRequest) -> Html {
     if failure.line.is_empty() {
@@ -266,11 +294,11 @@ fn requester(model: &ModelHandle, failure: &FailedRequest) -> Html {
     line_button(model, "Made the request: ", &failure.line, Some(failure.stack), "verdict-requester")
 }
 
-fn line_button(model: &ModelHandle, part: &'static str, line: &str, stack: Option<u32>, name: &'static str) -> Html {
+fn line_button(model: &ModelHandle, part: &str, line: &str, stack: Option<u32>, name: &'static str) -> Html {
     let select = stack.map(|stack| sends(model, Action::Select(Selection::Line(stack))));
     html! {
         <p class="verdict-line">
-            <span class="dim">{ part }</span>
+            <span class="dim">{ part.to_owned() }</span>
             { paint_chip(&palette(model), Paint::line(line)) }
             <button type="button" class="link mono" onclick={select} title="Select this line" data-testid={name}>{ line.to_owned() }</button>
         </p>

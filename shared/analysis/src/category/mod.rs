@@ -208,6 +208,10 @@ fn rule_of(lifetime: Lifetime, made: phase::Circumstances, phases: &Phases) -> R
     if traits.has(Traits::BUCKETS) {
         return Rule::GradientBuckets;
     }
+    // In training, a cache may be of anything: inputs, features, activations.
+    if traits.has(Traits::CACHE) && phases.is_inference && (is_kept || is_forever || outlives_step) {
+        return Rule::ServedCache;
+    }
     // Tensors have round sizes too.
     let is_workspace = CUBLAS_WORKSPACES.contains(&bytes) && (outlives_step || !bytes.is_power_of_two());
     if is_forever && is_workspace && !matches!(phase, Phase::Unknown | Phase::Setup | Phase::Optimizer) {

@@ -72,6 +72,8 @@ rules! {
         "It was made in the forward pass or from its result; the trace has no backward pass.";
     ForwardKept, KvCache, "inference, kept",
         "It was made in the forward pass and outlives its step or the start of the next pass, in a trace without a backward pass.";
+    ServedCache, KvCache, "inference, cache by name",
+        "The stack has a function or file of a cache, which keeps it, in a trace without a backward pass.";
     OwnParameter, Parameters, "own code, kept, size of a gradient",
         "The program made it before the first step, it outlives that step, and a gradient has its size.";
     OwnModel, Parameters, "own code, never freed",

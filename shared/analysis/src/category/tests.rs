@@ -203,6 +203,8 @@ fn names_and_sizes_of_libraries_tell() {
         ("alloc 0x2000000 8519680 forward@m.py:8\nfree 0x2000000", "activations: inference"),
         ("alloc 0x2000000 100 at::cuda::getCUDABlasLtWorkspace()@??", "workspace: workspace by name"),
         ("alloc 0x2000000 100 update@/v/transformers/cache_utils.py:3 main@t.py:1", "kv_cache: cache by name"),
+        ("alloc 0x2000000 100 append@/m/cache.py:3 main@t.py:1", "kv_cache: inference, cache by name"),
+        ("alloc 0x2000000 100 append@/m/cache.py:3 main@t.py:1\nfree 0x2000000", "activations: inference"),
         ("alloc 0x2000000 100 default_collate@/v/torch/utils/data/_utils/collate.py:3", "inputs: loader"),
         ("alloc 0x2000000 100 forward@m.py:1 unpack_hook@/v/torch/utils/checkpoint.py:9", "activations: recomputed"),
         (

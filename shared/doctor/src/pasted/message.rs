@@ -368,7 +368,10 @@ impl Message {
                 let free = Bytes(self.free().unwrap_or(0));
                 let unlimited = match self.is_asynchronous {
                     true => "PyTorch's own limit was not set.",
-                    false => "PyTorch's own limit was not set, or the error would say \"allowed\".",
+                    false if self.is_own_class || self.knows_expandable => {
+                        "PyTorch's own limit was not set, or the error would say \"allowed\"."
+                    }
+                    false => "PyTorch's own limit, which releases before 1.8 don't have, was not set.",
                 };
                 match self.backend {
                     Backend::Xpu if self.tried >= RELAXED => format!(
@@ -548,7 +551,10 @@ impl Message {
             Reading::Refused => vec![
                 Remedy::advice("Let segments grow: smaller pieces may be served.").with_setting(remedies::EXPANDABLE),
                 Remedy::advice(LEAVE_ROOM),
-                Remedy::advice("On Windows or WSL, pin less memory of the host.").with_copy("pin_memory=False"),
+                Remedy::advice(
+                    "Look for the driver's reason; on Windows or WSL, pin less memory of the host (pin_memory=False).",
+                )
+                .with_copy("sudo dmesg | grep -iE \"nvrm|amdgpu\""),
             ],
             Reading::DriverPool => vec![
                 Remedy::advice("See who holds the device's memory.").with_copy("nvidia-smi"),

@@ -121,6 +121,11 @@ const ERRORS: &[OtherError] = &[
         marks: &[&["Cuda failure 'out of memory'"], &["Cuda failure 2 'out of memory'"], &["NCCL", "Failed to CUDA"]],
         sentence: "NCCL asked the driver itself for its buffers and got none: PyTorch's cache, or other processes, hold the rest of \
                    the device.",
+        sizes: &[
+            (ASKED, "Failed to CUDA calloc "),
+            (ASKED, "Failed to CUDA calloc async "),
+            (ASKED, "Failed to CUDA malloc "),
+        ],
         remedies: &[
             LEAVE_ROOM,
             (
@@ -280,7 +285,23 @@ pub(super) fn explain(text: &str) -> Option<Explanation> {
     }
     let remedies = error.remedies.iter().map(|(advice, copy)| Remedy::advice(*advice).with_copy(*copy)).collect();
     let (next, is_failure) = (error.next, error.is_failure);
-    Some(Explanation { facts, remedies, next, is_failure, ..of(Cause::None, error.sentence.to_owned()) })
+    Some(Explanation {
+        facts,
+        remedies,
+        next,
+        is_failure,
+        device: nccl_device(text),
+        ..of(Cause::None, error.sentence.to_owned())
+    })
+}
+
+/// Returns the device that a warning of NCCL names before it, `host:1:2 [3] file.cc:85 NCCL WARN …`, if the text has one.
+fn nccl_device(text: &str) -> Option<String> {
+    let (head, _) = text.split_once(" NCCL WARN ")?;
+    let (_, rest) = head.lines().next_back()?.split_once(" [")?;
+    let (number, _) = rest.split_once(']')?;
+    let number: u32 = number.parse().ok()?;
+    Some(format!("GPU {number}"))
 }
 
 /// Explains the error of Apple's Metal: all figures are in its parentheses.

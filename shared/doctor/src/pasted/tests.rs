@@ -11,7 +11,8 @@ const CASES: &[(&str, TextKind, Cause, &str)] = &[
          allocated; 9.28 GiB free; 4.68 MiB cached)",
         TextKind::OutOfMemory,
         Cause::None,
-        "The driver refused 12.5 MiB, though it reported 9.28 GiB as free. PyTorch's own limit was not set",
+        "The driver refused 12.5 MiB, though it reported 9.28 GiB as free. PyTorch's own limit, which releases before 1.8 don't have, was \
+         not set.",
     ),
     // 1.4 to 2.0.
     (
@@ -646,6 +647,16 @@ fn each_rank_of_a_log_has_its_own_answer() {
     let told: Vec<_> = found.iter().map(|found| (found.device.as_deref(), found.rank, found.cause)).collect();
     assert_eq!(told, [(Some("GPU 0"), Some(0), Cause::OtherProcess), (Some("GPU 1"), Some(1), Cause::Full)]);
     assert!(text_of(&found).contains("On GPU 0, rank 0:\nAnother process"), "{}", text_of(&found));
+}
+
+#[test]
+fn a_warning_of_nccl_tells_device_and_size() {
+    let found = explain(
+        "host:100:200 [3] include/alloc.h:185 NCCL WARN Failed to CUDA calloc 6291456 bytes\ntorch.distributed.DistBackendError: \
+         NCCL error in: ProcessGroupNCCL.cpp:1296, unhandled cuda error",
+    );
+    let facts: Vec<_> = found[0].facts.iter().map(|fact| (&*fact.name, fact.bytes)).collect();
+    assert_eq!((found[0].device.as_deref(), facts), (Some("GPU 3"), vec![("asked for", 6 << 20)]));
 }
 
 #[test]

@@ -12,6 +12,8 @@ pub enum Why {
     Failed,
     /// A request was served that failed in the recording.
     Served,
+    /// The device is smaller than what was in use before the first event: the run can't begin.
+    AtStart,
 }
 
 /// What a run comes to, up to its end or to where it stopped. All sizes are in bytes.
@@ -46,7 +48,7 @@ pub struct Outcome {
 impl Outcome {
     /// Whether a request fails: for lack of memory, or since the driver refuses something else.
     pub fn fails(&self) -> bool {
-        self.ooms > 0 || self.stopped_why == Some(Why::Failed)
+        self.ooms > 0 || matches!(self.stopped_why, Some(Why::Failed | Why::AtStart))
     }
 
     /// Returns the calls that took memory from the driver or gave it back.

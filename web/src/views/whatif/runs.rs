@@ -114,7 +114,11 @@ fn cells(model: &ModelHandle, run: &Run, outcome: &Outcome, recorded: Option<&Ou
             <td data-testid="whatif-reserved">
                 { bytes_text(outcome.peak_reserved) }
                 if let Some(why) = outcome.stopped_why {
-                    <span class="whatif-second dim">{ if why == Why::Failed { "until it failed" } else { "until then" } }</span>
+                    <span class="whatif-second dim">{ match why {
+                        Why::Failed => "until it failed",
+                        Why::Served => "until then",
+                        Why::AtStart => "at the start",
+                    } }</span>
                 } else if change != 0 {
                     <span class="whatif-second">{ change_text(change) }</span>
                 }
@@ -143,6 +147,9 @@ fn out_of_memory(model: &ModelHandle, outcome: &Outcome) -> Html {
         }
     };
     match (outcome.stopped_at, outcome.stopped_why) {
+        (_, Some(Why::AtStart)) => html! {
+            <span title="What was in use before the first event is more than this device has">{ "before it begins" }</span>
+        },
         (Some(event), Some(Why::Served)) => html! {
             <>
                 { "not until the run ends" }
