@@ -50,3 +50,15 @@ test('the dialog of the start page explains what is put into its field, and says
   await says(page, 'explained', /512 MiB/);
   assert.equal(await at(page, 'explain-failed').count(), 0);
 });
+
+test('a selection of the page that is dragged over it is not explained', async (t) => {
+  const page = await openPage(t);
+  const drag = (name) => page.tab.evaluate((name) => document.body.dispatchEvent(new DragEvent(name, { bubbles: true })), name);
+  await drag('dragstart');
+  await give(page, 'drop', ERROR);
+  await drag('dragend');
+  // The next text, which comes from elsewhere, is the only one that is explained.
+  await give(page, 'drop', `rank 7: ${ERROR}`);
+  await says(page, 'explained', /512 MiB/);
+  assert.ok((await at(page, 'explain-text').inputValue()).startsWith('rank 7'));
+});

@@ -7,7 +7,7 @@ use std::thread;
 use anyhow::{Context, Result, ensure};
 
 use crate::bind::bind;
-use crate::compile::{Group, compile, groups};
+use crate::compile::{Group, Module, compile, groups};
 use crate::{names, target, variable, workspace};
 
 /// What the page is built from, in the workspace's folder, beside the crates of `shared`.
@@ -30,17 +30,11 @@ pub(crate) fn build(out: &Path) -> Result<PathBuf> {
     let parts = out.join("parts");
     // Nothing of an earlier page may stay.
     empty(&parts)?;
-    for (group, folder) in compile_all(&groups()?) {
-        let folder = folder?;
-        for module in group.modules {
-            let wasm = folder.join(module.package.replace('-', "_")).with_extension("wasm");
-            let bound = out.join("bound").join(module.name);
-            if !is_newer(&bound.join(format!("{}.js", module.name)), &wasm) {
-                empty(&bound)?;
-                bind(module, &wasm, &bound)?;
-            }
-            copy(&bound, &parts)?;
-        }
+    let groups = groups()?;
+    let compiled =
+        compile_all(&groups).into_iter().map(|(group, folder)| Ok((group, folder?))).collect::<Result<Vec<_>>>()?;
+    for bound in bind_all(&compiled, out) {
+        copy(&bound?, &parts)?;
     }
     copy(&workspace.join("web/static"), &parts)?;
     write_rerun(&parts)?;
@@ -57,6 +51,25 @@ fn compile_all(groups: &[Group]) -> Vec<(&Group, Result<PathBuf>)> {
     thread::scope(|scope| {
         let threads: Vec<_> = groups.iter().map(|group| (group, scope.spawn(|| compile(group)))).collect();
         threads.into_iter().map(|(group, thread)| (group, thread.join().expect("no compilation panics"))).collect()
+    })
+}
+
+/// Binds the modules that have changed, side by side. Returns the folders with all of them.
+fn bind_all(compiled: &[(&Group, PathBuf)], out: &Path) -> Vec<Result<PathBuf>> {
+    thread::scope(|scope| {
+        let modules =
+            compiled.iter().flat_map(|(group, folder)| group.modules.iter().map(move |module| (module, folder)));
+        let work = |module: &Module, folder: &Path| {
+            let wasm = folder.join(module.package.replace('-', "_")).with_extension("wasm");
+            let bound = out.join("bound").join(module.name);
+            if !is_newer(&bound.join(format!("{}.js", module.name)), &wasm) {
+                empty(&bound)?;
+                bind(module, &wasm, &bound)?;
+            }
+            Ok(bound)
+        };
+        let threads: Vec<_> = modules.map(|(module, folder)| scope.spawn(move || work(module, folder))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no binding panics")).collect()
     })
 }
 

@@ -34,9 +34,17 @@ pub fn DropZone() -> Html {
                 depth.set(if is_reset { 0 } else { (depth.get() + by).max(0) });
                 is_over.set(depth.get() > 0);
             };
+            // A selection of the page that is dragged over it is no text from elsewhere.
+            let is_own = Rc::new(Cell::new(false));
+            let marks = ["dragstart", "dragend"].map(|name| {
+                let is_own = Rc::clone(&is_own);
+                Listener::new(&window(), name, move |_| is_own.set(name == "dragstart"))
+            });
             let on = |name: &'static str, handler: Box<dyn Fn(&DragEvent)>| {
+                let is_own = Rc::clone(&is_own);
                 Listener::new(&window(), name, move |event| {
-                    if let Some(event) = event.dyn_ref::<DragEvent>().filter(|event| is_welcome(event)) {
+                    let is_welcome = |event: &&DragEvent| !is_own.get() && is_welcome(event);
+                    if let Some(event) = event.dyn_ref::<DragEvent>().filter(is_welcome) {
                         // Otherwise the browser would leave the page and open the file itself.
                         event.prevent_default();
                         handler(event);
@@ -66,7 +74,7 @@ pub fn DropZone() -> Html {
                     take(&model, &data);
                 }
             });
-            move || drop((listeners, paste))
+            move || drop((listeners, marks, paste))
         });
     }
     if !*is_over {
