@@ -6,7 +6,6 @@ pub(super) mod count;
 mod devices;
 mod fit;
 mod named;
-mod quantization;
 mod shape;
 mod text;
 
