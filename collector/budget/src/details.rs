@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::model::Model;
-use super::weights::Linear;
+use super::weights::{Linear, Place};
 
 /// What some model types have beside the common shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -79,15 +79,16 @@ impl Latent {
     /// Returns the linear layers that make queries, keys and values.
     pub(super) fn linears(self, model: &Model) -> Vec<Linear> {
         let (heads, width) = (model.heads, model.head_width());
+        let linear = |inputs, outputs, has_bias| Linear::new(Place::Attention, inputs, outputs, has_bias);
         let keys = heads * (width.saturating_sub(self.rope) + self.value);
         let queries = match self.query {
-            0 => vec![Linear::new(model.hidden, heads * width, false)],
+            0 => vec![linear(model.hidden, heads * width, false)],
             latent => {
-                vec![Linear::new(model.hidden, latent, model.biases.qkv), Linear::new(latent, heads * width, false)]
+                vec![linear(model.hidden, latent, model.biases.qkv), linear(latent, heads * width, false)]
             }
         };
-        let down = Linear::new(model.hidden, self.key + self.rope, model.biases.qkv);
-        queries.into_iter().chain([down, Linear::new(self.key, keys, false)]).collect()
+        let down = linear(model.hidden, self.key + self.rope, model.biases.qkv);
+        queries.into_iter().chain([down, linear(self.key, keys, false)]).collect()
     }
 
     /// Returns the weights of the latent vectors' norms.

@@ -18,6 +18,8 @@ mod plan;
 #[cfg(test)]
 mod published;
 mod quantization;
+#[cfg(test)]
+mod quantization_tests;
 mod shape;
 mod sum;
 mod transformers;
@@ -33,7 +35,7 @@ pub use model::{Model, ModelError};
 pub use parallel::{Parallel, ParallelError, Share};
 pub use part::Part;
 pub use plan::{AdapterPlan, DevicePlan, PartPlan, Plan, StepMoment};
-pub use quantization::Quantization;
+pub use quantization::{Block8, Quantization};
 pub use shape::{Biases, Block, Experts, Mlp, Norm};
 pub use sum::{Letter, Sum};
-pub use weights::Linear;
+pub use weights::{Linear, Place};

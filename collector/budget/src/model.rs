@@ -62,6 +62,9 @@ pub struct Model {
     pub lora: Option<Lora>,
     /// How the matrices of the layers are stored, if in fewer bits.
     pub quantization: Option<Quantization>,
+    /// Whether PEFT's `prepare_model_for_kbit_training` cast what is not quantised to 32 bits. Then quantised matrices, too, have
+    /// results in 32 bits, that of their input.
+    pub is_prepared: bool,
     /// What the model type has beside this shape.
     pub details: Details,
     /// Whose modules compute the model.
@@ -97,6 +100,15 @@ pub enum ModelError {
     /// The model can't be divided so.
     #[error(transparent)]
     Parallel(#[from] ParallelError),
+    /// The format is one of experts.
+    #[error("{0} stores the weights of experts in fewer bits, and the model has none")]
+    NoExperts(&'static str),
+    /// Transformers trains neither weights of the format nor adapters of them.
+    #[error("Transformers only runs weights in {0}, and trains no adapters of them")]
+    Untrainable(&'static str),
+    /// What is prepared is quantised, and has adapters.
+    #[error("kbit-training prepares weights in int8 or nf4 for adapters")]
+    Prepared,
     /// Only adapters of quantised weights can be trained.
     #[error("quantised weights can't be trained: add adapters, or leave out the optimizer")]
     Quantized,
@@ -135,6 +147,7 @@ impl Model {
             kv_tokens: 0,
             lora: None,
             quantization: None,
+            is_prepared: false,
             details: Details::NONE,
             implementation: Implementation::Fused,
             parallel: Parallel::ONE,
@@ -191,8 +204,13 @@ impl Model {
             in_range("lora-rank", lora.rank, 1 << 16)?;
             lora.check(self)?;
         }
-        if self.quantization.is_some() && self.lora.is_none() && self.optimizer != Optimizer::Inference {
-            return Err(ModelError::Quantized);
+        if let Some(quantization) = self.quantization {
+            quantization.check(self)?;
+        }
+        // Prepared weights have 32 bits, as these precisions have them.
+        let is_wide = matches!(self.precision, Precision::Fp32 | Precision::Autocast);
+        if self.is_prepared && (self.quantization.is_none() || self.lora.is_none() || !is_wide) {
+            return Err(ModelError::Prepared);
         }
         let Parallel { data, tensor, pipeline, micro_batches, expert, .. } = self.parallel;
         for (name, number) in [("data", data), ("tensor", tensor), ("pipeline", pipeline), ("expert-parallel", expert)]

@@ -113,9 +113,15 @@ fn attention(mut sum: Sum, model: &Model) -> Sum {
     sum.plus(adapter_element(model) * model.adapters_passed().0, &[Rank])
 }
 
+/// Returns the bytes of a number that a matrix of the MLP results in. Prepared norms have results in 32 bits, and bitsandbytes' matrices
+/// return the format of their input, also where `torch.autocast` computes in 16 bits.
+fn mlp_element(model: &Model) -> u64 {
+    if model.is_prepared { WIDE } else { model.precision.element() }
+}
+
 /// Adds what an MLP keeps: the results of the widening matrices, of the activation function, and the last matrix's input.
 fn mlp(sum: Sum, model: &Model, copies: &[Letter]) -> Sum {
-    let e = model.precision.element();
+    let e = mlp_element(model);
     let product = match model.lora {
         None => e,
         Some(_) => adapted_inputs(model, model.precision, &[Matrix::Down]),
@@ -225,7 +231,8 @@ pub(super) fn step(model: &Model, cast: [u128; 2]) -> StepBytes {
     let copied = if e == 4 { 0 } else { 4 * logits };
     let softmax = 4 * logits;
     // The widest operation of a layer's backward pass has the gradients of its operands.
-    let working = (u128::from(model.mlp.widening()) + 1) * e * tokens * u128::from(model.ffn) + 2 * stream;
+    let wide = u128::from(mlp_element(model)) * u128::from(model.ffn);
+    let working = (u128::from(model.mlp.widening()) + 1) * tokens * wide + 2 * stream;
     let kept_casts = cast_head + if segment > 0 { 0 } else { cast_layers };
     let gradient = u128::from(model.trained_element()) * u128::from(model.vocab) * u128::from(model.hidden);
     let head = if model.share.has_head && model.lora.is_none() { gradient } else { 0 };

@@ -5,13 +5,30 @@ use super::shape::{Block, Mlp, Norm};
 use super::sum::Letter::{self, Experts, Ffn, HeadWidth, Heads, Hidden, KvHeads, Positions, SharedExperts, Vocab};
 use super::sum::Sum;
 
+/// Where in a layer of the model a linear layer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Queries, keys, values and the projection.
+    Attention,
+    /// What chooses a token's experts.
+    Router,
+    /// The MLP, if the layer has no experts.
+    Mlp,
+    /// An expert.
+    Expert,
+}
+
 /// The numbers in the weights of a linear layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linear {
+    /// Where it is.
+    pub place: Place,
     /// Numbers in the matrix.
     pub matrix: u64,
     /// Numbers in the bias; 0 if there is none.
     pub bias: u64,
+    /// Columns of the matrix.
+    pub inputs: u64,
     /// Rows of the matrix.
     pub outputs: u64,
 }
@@ -26,8 +43,8 @@ pub(super) enum Piece {
 }
 
 impl Linear {
-    pub(super) fn new(inputs: u64, outputs: u64, has_bias: bool) -> Self {
-        Self { matrix: inputs * outputs, bias: if has_bias { outputs } else { 0 }, outputs }
+    pub(super) fn new(place: Place, inputs: u64, outputs: u64, has_bias: bool) -> Self {
+        Self { place, matrix: inputs * outputs, bias: if has_bias { outputs } else { 0 }, inputs, outputs }
     }
 
     /// Returns the tensors: the matrix, and the bias if there is one.
@@ -39,30 +56,45 @@ impl Linear {
 impl Model {
     /// Returns the weights of queries, keys and values, as one linear layer.
     pub fn qkv(&self) -> Linear {
-        Linear::new(self.hidden, self.qkv_width(), self.biases.qkv)
+        Linear::new(Place::Attention, self.hidden, self.qkv_width(), self.biases.qkv)
     }
 
     /// Returns the weights that project the attention's result.
     pub fn projection(&self) -> Linear {
-        Linear::new(self.attended_width(), self.hidden, self.biases.projection)
+        Linear::new(Place::Attention, self.attended_width(), self.hidden, self.biases.projection)
     }
 
     /// Returns the weights of each matrix that widens the residual stream, in the MLP or in one expert.
     pub fn widening(&self) -> Linear {
-        Linear::new(self.hidden, self.ffn, self.biases.mlp)
+        Linear::new(self.mlp_place(), self.hidden, self.ffn, self.biases.mlp)
     }
 
     /// Returns the weights that narrow the MLP's result, or that of one expert.
     pub fn narrowing(&self) -> Linear {
-        Linear::new(self.ffn, self.hidden, self.biases.mlp)
+        Linear::new(self.mlp_place(), self.ffn, self.hidden, self.biases.mlp)
     }
 
-    /// Returns the linear layers of attention, in the order of their use.
+    fn mlp_place(&self) -> Place {
+        if self.experts.is_some() { Place::Expert } else { Place::Mlp }
+    }
+
+    /// Returns the linear layers of attention, with queries, keys and values as one, in the order of their use.
     pub(super) fn attention_linears(&self) -> Vec<Linear> {
         match self.details.latent {
             Some(latent) => latent.linears(self).into_iter().chain([self.projection()]).collect(),
             None => vec![self.qkv(), self.projection()],
         }
+    }
+
+    /// Returns the linear layers of attention as the model stores them: queries, keys and values are apart, unless they are one
+    /// matrix in the model too.
+    pub(super) fn stored_attention(&self) -> Vec<Linear> {
+        if self.details.latent.is_some() || self.details.is_qkv_fused {
+            return self.attention_linears();
+        }
+        let widths = [self.query_width(), self.key_width(), self.key_width()];
+        let apart = |width| Linear::new(Place::Attention, self.hidden, width, self.biases.qkv);
+        widths.into_iter().map(apart).chain([self.projection()]).collect()
     }
 
     /// Returns the linear layers of the MLP, or of one expert.
@@ -85,7 +117,8 @@ impl Model {
 
     /// Returns the weights of a layer's router, if it has experts.
     pub fn router(&self) -> Option<Linear> {
-        self.experts.map(|_| Linear::new(self.hidden, self.routed_experts(), self.details.has_router_bias))
+        self.experts
+            .map(|_| Linear::new(Place::Router, self.hidden, self.routed_experts(), self.details.has_router_bias))
     }
 
     /// Returns the number of MLPs in a layer: all experts, or one.
