@@ -48,6 +48,7 @@ mod token;
 mod top;
 mod tune;
 mod tuned_run;
+mod usage;
 mod watch;
 mod whatif;
 mod width;
@@ -144,6 +145,7 @@ pub fn main(page: &'static [Asset]) -> ExitCode {
         Err(error) => {
             let meant = choice::as_option(&error).filter(|_| has_choices());
             let meant = meant.or_else(|| groups::option_of_serve(&error, std::env::args_os().nth(1)));
+            let meant = meant.or_else(|| usage::in_one_line(&error, &Arguments::command(), std::env::args().nth(1)));
             match choice::as_script(std::env::args()).or(meant) {
                 Some(sentence) => return refuse(&sentence),
                 None if !std::env::args().any(|argument| argument.contains(is_hidden)) => error.exit(),

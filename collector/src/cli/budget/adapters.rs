@@ -1,6 +1,6 @@
 //! The options of adapters and quantised weights.
 
-use budget::{Lora, Matrix, Mlp, Model, Quantization, Targets};
+use budget::{Block8, Lora, Matrix, Mlp, Model, Precision, Quantization, Targets};
 use clap::{Args, ValueEnum};
 
 use super::config::ModelConfig;
@@ -17,6 +17,10 @@ enum QuantizeName {
     Nf4,
     /// 4 bits, with constants that are quantised too
     Nf4Double,
+    /// 4 bits for experts, as gpt-oss has it
+    Mxfp4,
+    /// 8 bits with a scale for each 128 × 128 weights, as DeepSeek-V3 has it
+    Fp8,
 }
 
 /// The options of adapters and quantised weights.
@@ -32,12 +36,20 @@ pub(super) struct Adapters {
     /// Format of the weights of linear layers [default: as --precision]
     #[arg(long, value_enum)]
     quantize: Option<QuantizeName>,
+    /// Plan what PEFT's prepare_model_for_kbit_training leaves: all that is not quantised in 32 bits, and --checkpoint full
+    #[arg(long)]
+    kbit_training: bool,
 }
 
 impl Adapters {
     /// Returns whether the format of weights is given.
     pub(super) fn is_format_given(&self) -> bool {
         self.quantize.is_some()
+    }
+
+    /// Returns whether weights are prepared for adapters.
+    pub(super) fn is_prepared(&self) -> bool {
+        self.kbit_training
     }
 
     /// Returns a model with the adapters and the format of weights that are given.
@@ -48,6 +60,8 @@ impl Adapters {
             Some(QuantizeName::Int8) => Some(Quantization::Int8),
             Some(QuantizeName::Nf4) => Some(Quantization::Nf4),
             Some(QuantizeName::Nf4Double) => Some(Quantization::Nf4Double),
+            Some(QuantizeName::Mxfp4) => Some(Quantization::Mxfp4),
+            Some(QuantizeName::Fp8) => Some(Quantization::Fp8(Block8::USUAL)),
         };
         let lora = match &self.lora_rank {
             None => None,
@@ -60,7 +74,13 @@ impl Adapters {
                 Some(Lora { rank, targets })
             }
         };
-        Ok(Model { quantization, lora, ..model })
+        let is_prepared = self.kbit_training;
+        // What is computed from weights in 32 bits has 32 bits, unless torch.autocast casts it.
+        let precision = match model.precision {
+            Precision::Mixed | Precision::Bf16 if is_prepared => Precision::Fp32,
+            precision => precision,
+        };
+        Ok(Model { quantization, lora, is_prepared, precision, ..model })
     }
 }
 

@@ -1,19 +1,64 @@
-//! Whether a planned model fits on a card, and the largest batch that does.
+//! Whether a planned model fits into the memory of a card, and the largest batch that does.
 
 use budget::{LargestBatch, Model, Plan, largest_batch};
+use clap::Args;
 use serde::Serialize;
 use trace::units::{Bytes, Count};
 use whatif::Card;
 
+use crate::cli::choice::Offered;
+use crate::cli::gate::{self, FailOn};
+use crate::cli::setting;
+use crate::cli::subject::card;
+
 /// How exact plans are, in percent (`collector/budget/TRUTH.md`).
 pub(super) const EXACT_PERCENT: u64 = 3;
 
-/// The planned model on a card.
+/// The options that say where the model should fit.
+#[derive(Args, Debug)]
+pub(super) struct Place {
+    /// Card that it should fit on, such as H100-80GB: prints whether it does, and the largest batch
+    #[arg(help_heading = None, long, value_name = "NAME", value_parser = Offered::cards(), hide_possible_values = true)]
+    card: Option<String>,
+    /// Memory that it should fit into, such as 22GiB, instead of that of a card
+    #[arg(help_heading = None, long, value_name = "SIZE", conflicts_with = "card", allow_hyphen_values = true)]
+    capacity: Option<String>,
+    /// Exit with 1 if it does not fit (oom), or never
+    #[arg(help_heading = None, long, value_name = "WHAT", default_value = "never", value_parser = gate::of_a_run())]
+    fail_on: FailOn,
+}
+
+impl Place {
+    /// Returns whether the model fits there, if a place was named.
+    pub(super) fn fit(&self, model: &Model, plan: &Plan) -> Result<Option<Fit>, String> {
+        let (card, usable_bytes) = match (&self.card, &self.capacity) {
+            (Some(name), _) => {
+                let card: &'static Card = card(name)?;
+                (Some(card.name), card.usable())
+            }
+            (None, Some(size)) => (None, setting::capacity(size).map_err(|error| format!("--capacity: {error}"))?),
+            (None, None) if self.fail_on > FailOn::Never => {
+                return Err("--fail-on oom says nothing without a place to fit. Give --card H100-80GB or --capacity \
+                            22GiB."
+                    .to_owned());
+            }
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Fit::new(model, plan, card, usable_bytes)))
+    }
+
+    /// Returns whether a plan that does not fit trips the gate. One that may fit does not.
+    pub(super) fn is_tripped(&self, fit: Option<&Fit>) -> bool {
+        self.fail_on >= FailOn::Oom && fit.is_some_and(|fit| !fit.fits && !fit.is_close)
+    }
+}
+
+/// The planned model in the memory of a card.
 #[derive(Serialize)]
 pub(super) struct Fit {
-    /// The card.
-    pub(super) card: &'static str,
-    /// The bytes that a process can have of it for its tensors.
+    /// The card; `None` if an amount of memory was given.
+    pub(super) card: Option<&'static str>,
+    /// The bytes that a process can have for its tensors.
     pub(super) usable_bytes: u64,
     /// Whether the planned peak is less.
     pub(super) fits: bool,
@@ -24,13 +69,17 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Plans a model on a card.
-    pub(super) fn new(model: &Model, plan: &Plan, card: &'static Card) -> Self {
-        let usable_bytes = card.usable();
+    /// Plans a model in an amount of memory.
+    fn new(model: &Model, plan: &Plan, card: Option<&'static str>, usable_bytes: u64) -> Self {
         let largest = largest_batch(model, usable_bytes);
         let difference = plan.peak_bytes.abs_diff(usable_bytes);
         let is_close = difference <= usable_bytes / 100 * EXACT_PERCENT;
-        Self { card: card.name, usable_bytes, fits: plan.peak_bytes <= usable_bytes, is_close, largest }
+        Self { card, usable_bytes, fits: plan.peak_bytes <= usable_bytes, is_close, largest }
+    }
+
+    /// Returns where the model should fit, as a sentence goes on: `on H100-80GB`.
+    pub(super) fn place(&self) -> String {
+        self.card.map_or_else(|| format!("in {}", Bytes(self.usable_bytes)), |card| format!("on {card}"))
     }
 }
 

@@ -1,6 +1,8 @@
 //! `vramscope budget`: the memory that a transformer needs, by formula.
 
 mod adapters;
+#[cfg(test)]
+mod command_tests;
 mod config;
 pub(super) mod count;
 mod devices;
@@ -16,13 +18,12 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use self::adapters::Adapters;
-use self::config::{GPT, ModelConfig, Taken};
+use self::config::{GPT, ModelConfig, Reach, Taken};
 use self::devices::Devices;
-use self::fit::Fit;
+use self::fit::{Fit, Place};
 use self::shape::Shape;
-use super::choice::Offered;
+use super::gate::{self, GATE_STATUS};
 use super::read::name_of;
-use super::subject::card;
 use super::{one_line, refuse, show_as};
 
 /// Number formats as arguments.
@@ -76,6 +77,7 @@ enum AttentionName {
 
 /// The options of `budget`.
 #[derive(Args, Debug)]
+#[command(after_help = GATE_STATUS)]
 pub(super) struct BudgetCommand {
     #[command(flatten)]
     shape: Shape,
@@ -97,9 +99,10 @@ pub(super) struct BudgetCommand {
     /// Attention [default: flash, unless the model can't have it]
     #[arg(help_heading = "Training and inference", long, value_enum)]
     attention: Option<AttentionName>,
-    /// Activation checkpointing: none, full (keep the input of every layer), or every-K (of every K-th layer)
-    #[arg(help_heading = "Training and inference", long, value_name = "none|full|every-K", default_value = "none")]
-    checkpoint: String,
+    /// Activation checkpointing: none, full (keep the input of every layer), or every-K (of every K-th layer) [default: none, or
+    /// full with --kbit-training]
+    #[arg(help_heading = "Training and inference", long, value_name = "none|full|every-K")]
+    checkpoint: Option<String>,
     /// Whether dropout masks are kept [default: as the model has it]
     #[arg(help_heading = "Training and inference", long, value_name = "yes|no", num_args = 0..=1, default_missing_value = "yes")]
     dropout: Option<String>,
@@ -110,9 +113,8 @@ pub(super) struct BudgetCommand {
     adapters: Adapters,
     #[command(flatten)]
     devices: Devices,
-    /// Card that it should fit on, such as H100-80GB: prints whether it does, and the largest batch
-    #[arg(help_heading = None, long, value_name = "NAME", value_parser = Offered::cards(), hide_possible_values = true)]
-    card: Option<String>,
+    #[command(flatten)]
+    place: Place,
     /// Print the formulas with their sources, and the memory at each moment of a step
     #[arg(help_heading = None, long, conflicts_with = "json")]
     explain: bool,
@@ -142,6 +144,8 @@ struct FromFile {
     taken: Vec<Taken>,
     /// The options that replaced others.
     overridden: Vec<&'static str>,
+    /// How far rotary positions reach.
+    reach: Option<Reach>,
 }
 
 impl FromFile {
@@ -151,7 +155,7 @@ impl FromFile {
         let (overridden, taken): (Vec<Taken>, _) =
             config.taken.into_iter().partition(|taken| given.contains(&taken.option) || is_dense(taken));
         let overridden = overridden.into_iter().map(|taken| taken.option).collect();
-        Self { file, model_type: config.model_type, taken, overridden }
+        Self { file, model_type: config.model_type, taken, overridden, reach: config.reach }
     }
 }
 
@@ -164,7 +168,9 @@ impl BudgetCommand {
                     true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
                     false => text::of(&printed, self.explain),
                 };
-                show_as(self.json, &text)
+                let code = show_as(self.json, &text);
+                let is_tripped = self.place.is_tripped(printed.fit.as_ref());
+                if code == ExitCode::SUCCESS { gate::code(is_tripped) } else { code }
             }
             Err(sentence) => refuse(&sentence),
         }
@@ -173,12 +179,7 @@ impl BudgetCommand {
     fn plan(&self) -> Result<Printed, String> {
         let (model, config) = self.model()?;
         let plan = Plan::new(&model);
-        let fit = match &self.card {
-            Some(name) => {
-                Some(Fit::new(&model, &plan, card(name).map_err(|error| error.replace(" Or give --capacity.", ""))?))
-            }
-            None => None,
-        };
+        let fit = self.place.fit(&model, &plan)?;
         Ok(Printed { model, config, plan, fit })
     }
 
@@ -197,14 +198,18 @@ impl BudgetCommand {
             }
             (None, None) => None,
         };
-        let checkpointing = match (self.checkpoint.as_str(), self.checkpoint.strip_prefix("every-").map(str::parse)) {
+        let usual = if self.adapters.is_prepared() { "full" } else { "none" };
+        let checkpoint = self.checkpoint.as_deref().unwrap_or(usual);
+        let checkpointing = match (checkpoint, checkpoint.strip_prefix("every-").map(str::parse)) {
             ("none", _) => Checkpointing::None,
             ("full", _) => Checkpointing::Every(1),
             (_, Some(Ok(every))) => Checkpointing::Every(every),
             (given, _) => return Err(format!("--checkpoint {given:?} is unknown. Write none, full or every-4.")),
         };
         let shape = self.shape.model(file.as_ref().map(|(_, config)| config))?;
-        let usual = if shape.positions > 0 { shape.positions.min(GPT.seq) } else { GPT.seq };
+        let learned = Some(shape.positions).filter(|positions| *positions > 0);
+        let reach = file.as_ref().and_then(|(_, config)| config.reach.as_ref()).map(|reach| reach.tokens);
+        let usual = learned.or(reach).map_or(GPT.seq, |positions| positions.min(GPT.seq));
         let seq = self.seq.as_ref().map_or(Ok(usual), |seq| count::context("--seq", seq))?;
         let batch = count::parse("--batch", &self.batch, "sequences")?;
         let kv_tokens = match (&self.kv, self.optimizer) {
@@ -258,6 +263,9 @@ impl BudgetCommand {
                 ModelError::Heads(..) => " Change one of them, or give --head-dim.",
                 ModelError::KvHeads(..) => " Change one of them.",
                 ModelError::Quantized => " Give --lora-rank 8, --optimizer none or --quantize none.",
+                ModelError::Prepared => " Give --quantize nf4 and --lora-rank 8.",
+                ModelError::NoExperts(_) => " Give --quantize nf4 or --quantize none.",
+                ModelError::Untrainable(_) => " Give --optimizer none, or --quantize none for weights in 16 bits.",
                 ModelError::Parallel(ParallelError::ZeroAlone(_)) => " Give --data 8.",
                 ModelError::Parallel(ParallelError::SequenceAlone) => " Give --tensor 2.",
                 ModelError::Parallel(_) => " Divide it otherwise.",

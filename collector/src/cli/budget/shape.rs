@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use budget::{Biases, Block, Experts, Mlp, Model, Norm};
 use clap::{Args, ValueEnum};
+use trace::units::Count;
 
 use super::config::{GPT, ModelConfig};
 use super::count;
@@ -160,8 +161,9 @@ impl Shape {
             Some(_) => (base.kv_heads, base.ffn),
             None => (heads, hidden.saturating_mul(4)),
         };
-        Ok(Model {
-            params: read("--params", &self.params, "weights")?,
+        let params = read("--params", &self.params, "weights")?;
+        let model = Model {
+            params,
             layers: read("--layers", &self.layers, "layers")?.unwrap_or(base.layers),
             hidden,
             heads,
@@ -205,9 +207,37 @@ impl Shape {
                 read("--shared-experts", &self.shared_experts, "experts")?,
             )?,
             ..base
-        })
+        };
+        self.check_params(&model, config)?;
+        Ok(model)
+    }
+
+    /// Refuses a number of weights that is not that of a shape which a file or the options tell.
+    fn check_params(&self, model: &Model, config: Option<&ModelConfig>) -> Result<(), String> {
+        let Some(params) =
+            model.params.filter(|_| config.is_some() || (self.layers.is_some() && self.hidden.is_some()))
+        else {
+            return Ok(());
+        };
+        // Impossible shapes are refused by the check of the model, with the number that is wrong.
+        if model.check().is_err() {
+            return Ok(());
+        }
+        let shape = model.shape_params();
+        if params.abs_diff(shape) <= shape / 100 * ROUNDED_PERCENT {
+            return Ok(());
+        }
+        let source = if config.is_some() { "the model's shape" } else { "the shape of the options" };
+        Err(format!(
+            "--params says {} weights, and {source} has {}. Leave out --params, or give the options of another shape.",
+            Count(params),
+            Count(shape)
+        ))
     }
 }
+
+/// How far a number of weights may be from that of the shape, in percent: Qwen 2.5 with 7.6 billion weights is called 7B.
+const ROUNDED_PERCENT: u64 = 10;
 
 /// Returns the experts of a layer, if there are any.
 fn experts(

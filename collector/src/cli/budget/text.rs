@@ -7,6 +7,7 @@ use serde_json::Value;
 use trace::units::{Bytes, Count, counted, distinguished};
 use whatif::Card;
 
+use super::config::Reach;
 use super::fit::{EXACT_PERCENT, Fit};
 use super::{FromFile, Printed};
 
@@ -15,7 +16,8 @@ pub(super) fn of(printed: &Printed, explains: bool) -> String {
     let mut out = String::new();
     let Printed { model, config, plan, fit } = printed;
     // Writing to a string can't fail.
-    let _ = answer_text(&mut out, model, plan, fit.as_ref());
+    let _ = answer_text(&mut out, plan, fit.as_ref());
+    let _ = warnings_text(&mut out, model, config.as_ref());
     if let Some(config) = config {
         let _ = writeln!(out, "model: {}", config.file);
     }
@@ -30,7 +32,7 @@ pub(super) fn of(printed: &Printed, explains: bool) -> String {
     } else {
         let _ = parts_text(&mut out, plan);
     }
-    let _ = assumptions_text(&mut out, model, plan);
+    let _ = assumptions_text(&mut out, model, plan, config.as_ref());
     if let Some(fit) = fit {
         let _ = write!(out, "{fit}");
     }
@@ -41,30 +43,46 @@ pub(super) fn of(printed: &Printed, explains: bool) -> String {
 }
 
 /// Writes whether the model fits, or what it needs, and when it needs most.
-fn answer_text(out: &mut String, model: &Model, plan: &Plan, fit: Option<&Fit>) -> std::fmt::Result {
+fn answer_text(out: &mut String, plan: &Plan, fit: Option<&Fit>) -> std::fmt::Result {
     let peak = Bytes(plan.peak_bytes);
     let moment = plan.moments.iter().find(|moment| moment.bytes == plan.peak_bytes).map_or("", |moment| moment.name);
     match fit {
-        Some(Fit { card, usable_bytes, is_close: true, .. }) => {
+        Some(fit @ Fit { usable_bytes, is_close: true, .. }) => {
             let (needs, has) = distinguished(peak, Bytes(*usable_bytes));
+            let place = fit.place();
             writeln!(
                 out,
-                "MAY FIT on {card}: needs {needs} of {has}, and plans are exact to {EXACT_PERCENT} % ({moment})"
-            )?;
+                "MAY FIT {place}: needs {needs} of {has}, and plans are exact to {EXACT_PERCENT} % ({moment})"
+            )
         }
-        Some(Fit { card, usable_bytes, fits: true, .. }) => {
+        Some(fit @ Fit { usable_bytes, fits: true, .. }) => {
             let (usable, spare) = (Bytes(*usable_bytes), Bytes(usable_bytes.saturating_sub(plan.peak_bytes)));
-            writeln!(out, "FITS on {card}: needs {peak} of {usable}, {spare} to spare ({moment})")?;
+            writeln!(out, "FITS {}: needs {peak} of {usable}, {spare} to spare ({moment})", fit.place())
         }
-        Some(Fit { card, usable_bytes, .. }) => {
+        Some(fit @ Fit { usable_bytes, .. }) => {
             let (needs, has) = distinguished(peak, Bytes(*usable_bytes));
-            writeln!(out, "DOES NOT FIT on {card}: needs {needs}, and a process can have {has} ({moment})")?;
+            writeln!(out, "DOES NOT FIT {}: needs {needs}, and a process can have {has} ({moment})", fit.place())
         }
         None => {
             let card =
                 Card::smallest_for(plan.peak_bytes).map_or("no card in the list has that much", |card| card.name);
-            writeln!(out, "NEEDS {peak} at its peak ({moment}): {card}")?;
+            writeln!(out, "NEEDS {peak} at its peak ({moment}): {card}")
         }
+    }
+}
+
+/// Writes what is unusual about the options.
+fn warnings_text(out: &mut String, model: &Model, config: Option<&FromFile>) -> std::fmt::Result {
+    if let Some(reach) = config.and_then(|config| config.reach.as_ref()).filter(|reach| model.seq > reach.tokens) {
+        let (seq, tokens) = (Count(model.seq), Count(reach.tokens));
+        let scaling = match &reach.scaling {
+            Some(scaling) => format!(" with its rope scaling ({scaling} of {} tokens)", Count(reach.unscaled)),
+            None => " without rope scaling".to_owned(),
+        };
+        writeln!(
+            out,
+            "! --seq is {seq}, and the model reads {tokens} tokens{scaling}. Beyond them its text is poor, whatever fits."
+        )?;
     }
     if model.positions > 0 && model.seq > model.positions {
         let (seq, positions) = (Count(model.seq), Count(model.positions));
@@ -94,9 +112,23 @@ fn parts_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
 }
 
 /// Writes what the plan assumes, and what it leaves out.
-fn assumptions_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::Result {
+fn assumptions_text(out: &mut String, model: &Model, plan: &Plan, config: Option<&FromFile>) -> std::fmt::Result {
+    let rest = match (model.precision, model.is_prepared) {
+        (Precision::Autocast, false) => "the rest in 32 bits with torch.autocast",
+        (Precision::Autocast, true) => {
+            "the rest in 32 bits as prepare_model_for_kbit_training leaves it, with torch.autocast"
+        }
+        (_, true) => "the rest and all results in 32 bits, as prepare_model_for_kbit_training leaves it",
+        (Precision::Fp32, false) => "the rest in 32 bits",
+        // Nothing tells that it will be called, and most guides call it.
+        (_, false) if model.lora.is_some() => {
+            "the rest in 16 bits, without prepare_model_for_kbit_training (--kbit-training)"
+        }
+        (_, false) => "the rest in 16 bits",
+    };
+    let quantized = model.quantization.map(|quantization| format!("{}, {rest}", quantization.described()));
     let precision = match model.precision {
-        _ if model.quantization.is_some() => "quantised matrices of the layers, the rest in 16 bits",
+        _ if quantized.is_some() => quantized.as_deref().unwrap_or_default(),
         Precision::Mixed if model.optimizer == Optimizer::Inference => "16 bits",
         Precision::Mixed if model.lora.is_some() => "frozen weights in 16 bits",
         Precision::Mixed => "16-bit weights with a 32-bit copy",
@@ -127,10 +159,15 @@ fn assumptions_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::R
         Implementation::Transformers => "modules of Hugging Face's Transformers without torch.compile",
         Implementation::Fused => "fused modules",
     };
-    let list = match model.optimizer {
+    let mut list = match model.optimizer {
         Optimizer::Inference => format!("{modules}, {precision}, {optimizer}, {attention}"),
         _ => format!("{modules}, {precision}, {optimizer}, {attention}, {checkpointing}, {dropout}"),
     };
+    if let Some(Reach { unscaled, scaling: Some(scaling), .. }) = config.and_then(|config| config.reach.as_ref())
+        && model.seq > *unscaled
+    {
+        write!(list, ", rope scaling ({scaling}) beyond {} tokens", Count(*unscaled))?;
+    }
     writeln!(out, "assumes: {list}")?;
     writeln!(out, "left out: working memory of kernels, fragmentation")
 }

@@ -2,8 +2,12 @@
 
 use budget::{Biases, Block, Mlp, Model, Norm, Quantization, Window};
 use serde_json::{Map, Value};
+use trace::units::counted;
 
-use super::{GPT, QUOTED, Taken, quantization};
+use super::{GPT, QUANTIZATION, QUOTED, Taken, quantization};
+
+/// The kinds of attention that a layer may have.
+const LAYER_TYPES: [&str; 2] = ["full_attention", "sliding_attention"];
 
 /// The fields of a file, while they are read.
 pub(super) struct Fields<'a> {
@@ -75,6 +79,30 @@ impl Fields<'_> {
         match self.flag(key, false)? {
             (true, _) => Err(format!("{key:?} is true, and the formulas leave out the weights of that.")),
             (false, _) => Ok(()),
+        }
+    }
+
+    /// Refuses a list of the layers' kinds of attention that the formulas don't know, or that is of another number of layers.
+    pub(super) fn check_layer_types(&self, layers: u64) -> Result<(), String> {
+        const KEY: &str = "layer_types";
+        let Some((_, value)) = self.find(&[KEY]) else { return Ok(()) };
+        let Value::Array(list) = value else { return Err(format!("{KEY:?} is not a list. Correct it, or remove it.")) };
+        if let Some((at, kind)) =
+            list.iter().enumerate().find(|(_, kind)| !LAYER_TYPES.iter().any(|known| **kind == *known))
+        {
+            let quoted: String = kind.to_string().chars().take(QUOTED).collect();
+            return Err(format!(
+                "{KEY:?} has {quoted} for layer {at}, and the formulas know {}. Describe a model that is close by options \
+                 without --config.",
+                LAYER_TYPES.join(" and ")
+            ));
+        }
+        match list.len() as u64 {
+            listed if listed == layers => Ok(()),
+            listed => Err(format!(
+                "{KEY:?} lists {}, and the model has {layers}. Correct one of them.",
+                counted(listed, "layer")
+            )),
         }
     }
 
@@ -160,7 +188,7 @@ impl Fields<'_> {
 
     /// Takes the format of the weights (`quantization_config`), if the file has one.
     pub(super) fn quantization(&mut self) -> Result<Option<Quantization>, String> {
-        const KEY: &str = "quantization_config";
+        const KEY: &str = QUANTIZATION;
         let Some((_, value)) = self.find(&[KEY]) else { return Ok(None) };
         let Value::Object(object) = value else { return Err(format!("{KEY:?} is not an object. Correct it.")) };
         let (quantization, name) = quantization::read(object)?;

@@ -7,6 +7,7 @@ mod fields;
 mod gemma;
 mod gpt;
 mod llama;
+mod positions;
 mod quantization;
 
 use std::path::Path;
@@ -17,6 +18,7 @@ use serde_json::{Map, Value};
 use trace::limits::MODEL_CONFIG_BYTES;
 
 use self::fields::Fields;
+pub(super) use self::positions::Reach;
 use crate::cli::read::bytes;
 
 /// The model that is planned by default: a GPT whose embedding is its output layer.
@@ -25,6 +27,8 @@ pub(super) const GPT: Model =
 /// The model types that can be read.
 const TYPES: &str = "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma, gemma2, gemma3, gemma3_text, phi, phi3, \
                      deepseek_v2, deepseek_v3, gpt_oss, gpt2, gpt_neox, falcon";
+/// The key of the format of the weights.
+const QUANTIZATION: &str = "quantization_config";
 /// The most characters of a file's text that an error repeats.
 const QUOTED: usize = 64;
 
@@ -37,6 +41,8 @@ pub(super) struct ModelConfig {
     pub(super) model: Model,
     /// The values that were taken, in order.
     pub(super) taken: Vec<Taken>,
+    /// How far rotary positions reach.
+    pub(super) reach: Option<Reach>,
 }
 
 /// A value that was taken from a file.
@@ -81,14 +87,24 @@ pub(super) fn of_object(object: Map<String, Value>, is_format_given: bool) -> Re
         None => return Err(format!("\"model_type\" is missing. Add it: one of {TYPES}.")),
     };
     // A model that reads pictures too has its language model apart.
-    let (object, model_type) = match object.get("text_config") {
-        Some(Value::Object(text)) => {
-            let inner = text.get("model_type").and_then(Value::as_str).map_or(model_type, str::to_owned);
-            (text.clone(), inner)
-        }
-        _ => (object, model_type),
-    };
-    let mut fields = Fields { object: &object, model_type: &model_type, taken: Vec::new() };
+    if let Some(Value::Object(text)) = object.get("text_config") {
+        let inner = text.get("model_type").and_then(Value::as_str).map_or(model_type, str::to_owned);
+        // The format of the weights is said for all parts of the model.
+        let format = object.get(QUANTIZATION).map(|format| (QUANTIZATION.to_owned(), format.clone()));
+        let text = format.into_iter().chain(text.clone()).collect();
+        return of_language_model(&text, inner, is_format_given)
+            .map_err(|error| format!("in \"text_config\": {error}"));
+    }
+    of_language_model(&object, model_type, is_format_given)
+}
+
+/// Reads the content of a file, or what of it is about the language model.
+fn of_language_model(
+    object: &Map<String, Value>,
+    model_type: String,
+    is_format_given: bool,
+) -> Result<ModelConfig, String> {
+    let mut fields = Fields { object, model_type: &model_type, taken: Vec::new() };
     let model = match model_type.as_str() {
         "llama" => fields.llama(),
         "mistral" | "mixtral" | "qwen2" => fields.mistral(),
@@ -111,8 +127,10 @@ pub(super) fn of_object(object: Map<String, Value>, is_format_given: bool) -> Re
     }?;
     let quantization = if is_format_given { None } else { fields.quantization()? };
     let model = Model { quantization, ..model };
+    fields.check_layer_types(model.layers)?;
+    let reach = fields.reach()?;
     let taken = fields.taken;
-    Ok(ModelConfig { model_type, model, taken })
+    Ok(ModelConfig { model_type, model, taken, reach })
 }
 
 #[cfg(test)]
@@ -261,6 +279,25 @@ mod tests {
             (with(LLAMA, r#"{"vocab_size": "32000"}"#), "\"vocab_size\" is \"32000\", and must be a whole number"),
             (with(LLAMA, r#"{"head_dim": 1e400}"#.replace("1e400", "1e40").as_str()), "\"head_dim\" is 1e+40"),
             (with(LLAMA, r#"{"attention_bias": 1}"#), "\"attention_bias\" must be true or false"),
+            (
+                with(LLAMA, r#"{"layer_types": ["full_attention", "linear_attention"]}"#),
+                "\"layer_types\" has \"linear_attention\" for layer 1, and the formulas know full_attention and sliding_attention. \
+                 Describe",
+            ),
+            (with(LLAMA, r#"{"layer_types": [7]}"#), "\"layer_types\" has 7 for layer 0"),
+            (with(LLAMA, r#"{"layer_types": "full_attention"}"#), "\"layer_types\" is not a list"),
+            (
+                with(LLAMA, r#"{"layer_types": ["full_attention"]}"#),
+                "\"layer_types\" lists 1 layer, and the model has 32. Correct one of them.",
+            ),
+            (
+                with(LLAMA, r#"{"max_position_embeddings": 8192, "rope_scaling": []}"#),
+                "\"rope_scaling\" is not an object",
+            ),
+            (
+                format!(r#"{{"model_type": "gemma3", "text_config": {}}}"#, with(LLAMA, r#"{"vocab_size": 1.5}"#)),
+                "in \"text_config\": \"vocab_size\" is 1.5, and must be a whole number",
+            ),
             (with(GPT2, r#"{"add_cross_attention": true}"#), "\"add_cross_attention\" is true"),
             (" ".repeat(MODEL_CONFIG_BYTES + 1), "this file has more than 1048576 bytes"),
         ];
