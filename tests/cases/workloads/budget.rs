@@ -97,7 +97,7 @@ fn a_config_gives_the_shape_and_options_override_it() -> Result<()> {
     )?;
     let gptq = folder.join("gptq.json").to_string_lossy().into_owned();
     let refused = program::run(&["budget", "--config", &gptq])?;
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("the formulas know bitsandbytes"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("the formulas know bitsandbytes, mxfp4 and fp8"));
     assert!(
         printed(&["budget", "--config", &gptq, "--quantize", "int8", "--lora-rank", "8"])?["plan"]["quantized"]
             .as_u64()
@@ -151,6 +151,54 @@ fn a_card_has_a_largest_batch() -> Result<()> {
     let text = String::from_utf8(program::run(&llama)?.stdout)?;
     for part in ["DOES NOT FIT on H100-80GB: needs ", "not even a batch of 1 fits: it needs "] {
         assert!(text.contains(part), "{part} is not in {text}");
+    }
+    Ok(())
+}
+
+/// The formats that models are published in, and the bytes of their files' weights.
+#[test]
+fn published_formats_are_read() -> Result<()> {
+    let folder = Folder::new("formats")?;
+    let path = folder.join("config.json");
+    let path = path.to_str().context("no path")?;
+    let gpt_oss = r#"{"model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 24,
+        "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 201088, "num_local_experts": 32,
+        "num_experts_per_tok": 4, "sliding_window": 128, "quantization_config": {"quant_method": "mxfp4",
+        "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}}"#;
+    let deepseek = r#"{"model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+        "num_hidden_layers": 61, "num_attention_heads": 128, "num_key_value_heads": 128, "vocab_size": 129280,
+        "first_k_dense_replace": 3, "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "q_lora_rank": 1536,
+        "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "quantization_config":
+        {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128]}}"#;
+    let cases = [
+        (gpt_oss, "mxfp4", 19_110_297_600_u64, 13_761_264_768_u64),
+        (deepseek, "fp8", 669_065_609_216, 673_150_552_416),
+    ];
+    for (config, format, quantized, bytes) in cases {
+        fs::write(path, config)?;
+        let plan = printed(&["budget", "--config", path, "--optimizer", "none"])?;
+        let taken = plan["config"]["taken"].as_array().context("nothing was taken")?;
+        assert!(taken.iter().any(|taken| taken["option"] == "quantize" && taken["value"] == format), "{taken:?}");
+        assert_eq!(plan["plan"]["quantized"], quantized, "{format}");
+        let parts = plan["plan"]["parts"].as_array().context("no parts")?;
+        assert!(parts.iter().any(|part| part["part"] == "weights" && part["bytes"] == bytes), "{format}: {parts:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_plan_that_does_not_fit_trips_the_gate_if_asked() -> Result<()> {
+    let llama = ["budget", "llama-3-8b", "--optimizer", "none"];
+    let cases: [(&[&str], i32); 5] = [
+        (&["--card", "T4"], 0),
+        (&["--card", "T4", "--fail-on", "oom"], 1),
+        (&["--card", "T4", "--fail-on", "never"], 0),
+        (&["--capacity", "22GiB", "--fail-on", "oom"], 0),
+        (&["--capacity", "12GiB", "--fail-on", "oom", "--json"], 1),
+    ];
+    for (more, want) in cases {
+        let output = program::run(&[&llama[..], more].concat())?;
+        assert_eq!(output.status.code(), Some(want), "{more:?}: {output:?}");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use budget::{Attention, Checkpointing, Implementation, Letter, Model, Optimizer, Part, Plan, Precision};
+use budget::{Attention, Checkpointing, Implementation, Letter, Model, Optimizer, Part, Plan, Precision, Quantization};
 use serde_json::Value;
 use trace::units::{Bytes, Count, counted, distinguished};
 use whatif::Card;
@@ -275,7 +275,12 @@ fn device_text(out: &mut String, model: &Model, plan: &Plan) -> std::fmt::Result
         letters(out, &device.model, is_changed)?;
     }
     if plan.quantized > 0 {
-        writeln!(out, "Q = {} quantised weights: the matrices of the layers", Count(plan.quantized))?;
+        let matrices = match model.quantization {
+            Some(Quantization::Mxfp4) => "experts",
+            Some(Quantization::Fp8(_)) => "layers but routers",
+            _ => "layers",
+        };
+        writeln!(out, "Q = {} quantised weights: the matrices of the {matrices}", Count(plan.quantized))?;
     }
     if parallel.devices() > 1 || plan.device.is_some() || plan.quantized > 0 {
         writeln!(out)?;
