@@ -187,7 +187,7 @@ impl BudgetCommand {
         let file = match (&self.shape.name, &self.shape.config) {
             (Some(name), _) => {
                 let named = named::named(name)?;
-                let config = config::of_object(named.config, self.adapters.is_format_given())?;
+                let config = config::of_object(&named.config, self.adapters.is_format_given())?;
                 Some((named.source.to_owned(), config))
             }
             (None, Some(path)) => {

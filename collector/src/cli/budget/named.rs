@@ -60,7 +60,7 @@ mod tests {
         let models = all();
         assert!(models.len() >= 30);
         for model in models {
-            let config = of_object(model.config, false).unwrap_or_else(|error| panic!("{}: {error}", model.name));
+            let config = of_object(&model.config, false).unwrap_or_else(|error| panic!("{}: {error}", model.name));
             assert_eq!(config.model.check(), Ok(()), "{}", model.name);
             assert_eq!(config.model.weights(), model.params, "{}", model.name);
             assert_eq!(u128::from(model.params), config.model.tensors().into_iter().map(u128::from).sum::<u128>());

@@ -76,11 +76,11 @@ fn parse(text: &[u8], is_format_given: bool) -> Result<ModelConfig, String> {
         Ok(_) => return Err("this is JSON, but not an object. Name the config.json of the model.".to_owned()),
         Err(error) => return Err(format!("this is not JSON: {error}. Name the config.json of the model.")),
     };
-    of_object(object, is_format_given)
+    of_object(&object, is_format_given)
 }
 
 /// Reads the content of a file.
-pub(super) fn of_object(object: Map<String, Value>, is_format_given: bool) -> Result<ModelConfig, String> {
+pub(super) fn of_object(object: &Map<String, Value>, is_format_given: bool) -> Result<ModelConfig, String> {
     let model_type = match object.get("model_type") {
         Some(Value::String(name)) => name.clone(),
         Some(_) => return Err(format!("\"model_type\" is not a text. Known are {TYPES}.")),
@@ -95,7 +95,7 @@ pub(super) fn of_object(object: Map<String, Value>, is_format_given: bool) -> Re
         return of_language_model(&text, inner, is_format_given)
             .map_err(|error| format!("in \"text_config\": {error}"));
     }
-    of_language_model(&object, model_type, is_format_given)
+    of_language_model(object, model_type, is_format_given)
 }
 
 /// Reads the content of a file, or what of it is about the language model.

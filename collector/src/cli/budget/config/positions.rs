@@ -17,6 +17,9 @@ pub(in crate::cli::budget) struct Reach {
     pub(in crate::cli::budget) scaling: Option<String>,
 }
 
+/// The settings of scaled positions, with their key.
+type Settings<'a> = (&'static str, &'a Map<String, Value>);
+
 impl Fields<'_> {
     /// Returns how far the positions reach, if the file tells.
     ///
@@ -59,7 +62,7 @@ impl Fields<'_> {
     }
 
     /// Returns the settings of scaled positions, with their key. They may be apart for layers that see all tokens.
-    fn scaling(&self) -> Result<Option<(&'static str, &Map<String, Value>)>, String> {
+    fn scaling(&self) -> Result<Option<Settings<'_>>, String> {
         let Some((key, value)) = self.find(&["rope_scaling", "rope_parameters"]) else { return Ok(None) };
         match value.get("full_attention").unwrap_or(value) {
             Value::Object(object) => Ok(Some((key, object))),
