@@ -345,3 +345,16 @@ pub fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {
         ),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shared recordings hold the number of a code, so a new one goes to the end.
+    #[test]
+    fn codes_keep_their_numbers() {
+        let codes = [FindingCode::Truncated, FindingCode::OutOfMemory, FindingCode::Leak, FindingCode::Waiting];
+        assert_eq!(codes.map(|code| code as u32), [0, 7, 10, 15]);
+        assert_eq!(FindingCode::NamesLost as u32, 22);
+    }
+}
