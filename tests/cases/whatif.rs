@@ -44,7 +44,7 @@ fn a_trace_comes_out_as_recorded_and_other_settings_come_out_otherwise() -> Resu
         "{brief}"
     );
     let fits = text(&["--capacity", "80GiB"])?;
-    assert!(fits.starts_with("FITS up to event "), "{fits}");
+    assert!(fits.starts_with("PASSES event "), "{fits}");
     let full = text(&["-v"])?;
     for words in
         ["replayed at their recorded address under the recorded settings", "peak reserved", "smallest capacity"]

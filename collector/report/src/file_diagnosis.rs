@@ -187,7 +187,7 @@ impl fmt::Display for Brief<'_> {
         self.0.write_head(f)?;
         for device in &self.0.devices {
             device.brief().lines().try_for_each(|line| writeln!(f, "  {line}"))?;
-            device.write_left(f)?;
+            device.write_left(f, &self.0.path)?;
         }
         Ok(())
     }
@@ -286,7 +286,7 @@ impl DiagnosisReport {
     }
 
     /// Writes what was searched for if nothing was found, and how many findings and remedies the brief form leaves out.
-    fn write_left(&self, f: &mut dyn fmt::Write) -> fmt::Result {
+    fn write_left(&self, f: &mut dyn fmt::Write, path: &str) -> fmt::Result {
         self.write_looked_for(f)?;
         let told = if self.failure().is_some() { 0 } else { BRIEF_FINDINGS + usize::from(self.cause().is_some()) };
         let left: Vec<String> = [
@@ -295,10 +295,13 @@ impl DiagnosisReport {
         ]
         .into_iter()
         .filter(|(count, ..)| *count > 0)
-        .map(|(count, one, many)| counted_as(count as u64, one, many))
+        .map(|(count, one, many)| {
+            let more = |noun: &str| format!("more {noun}");
+            counted_as(count as u64, &more(one), &more(many))
+        })
         .collect();
         if !left.is_empty() {
-            writeln!(f, "    {} more: add -v", left.join(" and "))?;
+            writeln!(f, "    {}: vramscope doctor -v {}", left.join(" and "), Escaped(path))?;
         }
         Ok(())
     }
@@ -535,7 +538,8 @@ mod tests {
             assert!(line.starts_with(want), "{text}");
         }
         assert!(
-            lines.len() <= want.len() + 2 && lines.last().is_some_and(|line| line.ends_with("more: add -v")),
+            lines.len() <= want.len() + 2
+                && lines.last().is_some_and(|line| line.ends_with(": vramscope doctor -v a.pickle")),
             "{text}"
         );
         assert!(found.to_string().lines().count() > lines.len(), "the rest is not lost");

@@ -31,16 +31,23 @@ impl fmt::Display for Fit<'_> {
         if outcome.fails() {
             let (needs, has) = distinguished(Bytes(*needs), Bytes(*room));
             return match self.needs > *room {
-                true => write!(f, "DOES NOT FIT under {conf}: needs {needs}, and the process can have {has}"),
+                true => write!(f, "DOES NOT FIT under {conf}: needs {needs}, but only {has} is available"),
                 // The driver refused something else.
                 false => write!(f, "DOES NOT FIT under {conf}: a request fails, though the process can have {has}"),
             };
         }
+        let (needs, has, spare) = (Bytes(*needs), Bytes(*room), Bytes(room.saturating_sub(*needs)));
         // What the program would have done after a request that was served for once is not known.
-        let stop = outcome.stopped_at.filter(|_| outcome.stopped_why == Some(Why::Served));
-        let far = stop.map(|event| format!(" up to event {}", Count(u64::from(event) + 1))).unwrap_or_default();
-        let spare = Bytes(room.saturating_sub(*needs));
-        write!(f, "FITS{far} under {conf}: needs {} of {}, {spare} to spare", Bytes(*needs), Bytes(*room))
+        match outcome.stopped_at.filter(|_| outcome.stopped_why == Some(Why::Served)) {
+            Some(event) => {
+                let event = Count(u64::from(event) + 1);
+                write!(
+                    f,
+                    "PASSES event {event}, where the recording failed, under {conf}: needs {needs} of {has} up to there"
+                )
+            }
+            None => write!(f, "FITS under {conf}: needs {needs} of {has}, {spare} to spare"),
+        }
     }
 }
 
@@ -66,13 +73,13 @@ mod tests {
                 &served,
                 8 * GIB,
                 Some(8 * GIB),
-                "FITS up to event 8 under default settings: needs 8.00 GiB of 8.00 GiB, 0 B to spare",
+                "PASSES event 8, where the recording failed, under default settings: needs 8.00 GiB of 8.00 GiB up to there",
             ),
             (
                 &fails,
                 9 * GIB,
                 Some(8 * GIB),
-                "DOES NOT FIT under default settings: needs 9.00 GiB, and the process can have 8.00 GiB",
+                "DOES NOT FIT under default settings: needs 9.00 GiB, but only 8.00 GiB is available",
             ),
             (
                 &fails,

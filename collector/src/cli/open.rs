@@ -46,7 +46,7 @@ impl Open {
         let running = state_folder().map_or(Ok(None), |state| Announcement::newest(&state));
         // No reason not to open the files.
         let running = running.inspect_err(|sentence| message::note(sentence)).ok().flatten();
-        if let Some(missing) = self.files.iter().find(|path| !path.is_file()) {
+        if let Some(missing) = self.files.iter().find(|path| !path.is_file() || is_script(path)) {
             return match running.as_ref().and_then(|server| recording_at(server, missing)) {
                 Some(address) => self.show(&address),
                 None => refuse(&unknown(missing, running.is_some())),
@@ -104,11 +104,19 @@ fn recording_at(server: &Announcement, name: &Path) -> Option<String> {
     Some(format!("{}/#{}{part}", server.address, browser::token_part(server.token.as_deref())))
 }
 
+/// Whether a name is that of a Python script: it is no trace, and jobs are named after theirs.
+fn is_script(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "py")
+}
+
 /// Returns the sentence for an argument that is neither a command, a file nor a job of the server, if one is running.
 fn unknown(path: &Path, is_running: bool) -> String {
     let shown = path.display();
     if path.is_dir() {
         return format!("{shown} is a folder. Name the files in it.");
+    }
+    if is_script(path) {
+        return format!("{shown} is a script and no trace, and no running server keeps a job of that name.");
     }
     let is_word = path.extension().is_none() && path.components().count() == 1;
     if !is_word {
@@ -141,5 +149,6 @@ mod tests {
              vramscope ls the jobs."
         );
         assert_eq!(unknown(Path::new("a/job.pickle"), true), "a/job.pickle: there is no such file.");
+        assert!(unknown(Path::new("train.py"), true).starts_with("train.py is a script and no trace, "));
     }
 }

@@ -15,7 +15,7 @@ const CELL: char = '█';
 
 /// What leads a line, after its indentation, with its color and that of the rest of the line: first the causes that headlines of a
 /// verdict begin with.
-const LEADS: [(&str, Style, Style); 16] = [
+const LEADS: [(&str, Style, Style); 17] = [
     ("Leak:", RED, BOLD),
     ("Full:", RED, BOLD),
     ("Fragmented:", RED, BOLD),
@@ -24,6 +24,7 @@ const LEADS: [(&str, Style, Style); 16] = [
     ("Other processes:", RED, BOLD),
     ("Brief spike:", RED, BOLD),
     ("FITS", GREEN, BOLD),
+    ("PASSES", YELLOW, BOLD),
     ("MAY FIT", YELLOW, BOLD),
     ("DOES NOT FIT", RED, BOLD),
     ("NEEDS", CYAN, BOLD),

@@ -221,6 +221,6 @@ fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Res
     };
     let tried = counted(tuning.tried.into(), "setting");
     writeln!(out, "{NEEDS}\n\nTried {tried} on {on} as torch {torch}.")?;
-    writeln!(out, "The whole trace needs at least {}: so much was in live tensors at once.", Bytes(bounds.exact_fit))?;
+    writeln!(out, "What was served needs at least {}: so much was in live tensors at once.", Bytes(bounds.exact_fit))?;
     write_check(out, *device, selfcheck)
 }

@@ -218,7 +218,7 @@ fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Res
         false => write_table(out, runs)?,
     }
     let least = Bytes(bounds.exact_fit);
-    writeln!(out, "The whole trace needs at least {least}: so much was in live tensors at once.")?;
+    writeln!(out, "What was served needs at least {least}: so much was in live tensors at once.")?;
     if *at_start > 0 {
         writeln!(out, "{} was reserved before the first event. It stays as it was recorded.", Bytes(*at_start))?;
     }

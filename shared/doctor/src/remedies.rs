@@ -26,7 +26,7 @@ pub(super) const EXPANDABLE: &str = "expandable_segments:True";
 /// What makes sizes repeat without a setting.
 pub(super) const FEW_LENGTHS: &str = "Make sizes repeat: pad sequences to a few lengths.";
 /// Appended to a setting if those of the run are unknown.
-const ADD_TO_SETTINGS: &str = " Add it to the settings that the run has, after a comma.";
+const ADD_TO_SETTINGS: &str = " If the run has settings already, add it to them after a comma.";
 /// The call that lifts the limit.
 const NO_LIMIT: &str = "torch.cuda.set_per_process_memory_fraction(1.0)";
 /// The call that computes activations again.
@@ -223,14 +223,17 @@ fn remedies_if_full(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
         // A run that failed in its first forward pass shows no training yet.
         return if has_cache { serving_remedies() } else { general_remedies() };
     }
-    vec![
+    let mut remedies = vec![
         Remedy::advice("Use a smaller batch or shorter sequences, and accumulate gradients over several of them."),
         Remedy::advice("Recompute activations in the backward pass instead of keeping them.").with_copy(RECOMPUTE),
-        Remedy::advice(
-            "Hold less besides activations: bf16 instead of fp32, an 8-bit optimizer, or weights and optimizer state \
-             divided over several devices (FSDP).",
-        ),
-    ]
+    ];
+    // What is free would hold this request in one piece: a check on the trace tells whether that helps.
+    remedies.extend(expandable(case).filter(|_| failed.fits_if_packed()));
+    remedies.push(Remedy::advice(
+        "Hold less besides activations: bf16 instead of fp32, an 8-bit optimizer, or weights and optimizer state divided over \
+         several devices (FSDP).",
+    ));
+    remedies
 }
 
 /// Returns what to try for a server of a model.

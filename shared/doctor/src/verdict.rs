@@ -153,15 +153,15 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     Verdict { cause, headline, sentence, line, stack, position, remedies, ..Verdict::default() }
 }
 
-/// Adds to the verdict on a failure that the steps before it needed more and more: with room for that request, a later
-/// one would have failed.
+/// Adds to the verdict on a failure that the steps before it needed more and more: with room for that request, or without a limit, a
+/// later one would have failed.
 pub(super) fn add_growth(verdict: &mut Verdict, growth: Option<&StepGrowth>) {
-    let is_about_room = matches!(verdict.cause, Cause::Full | Cause::Fragmented);
+    let is_about_room = matches!(verdict.cause, Cause::Full | Cause::Fragmented | Cause::Limit);
     let Some(growth) = growth.filter(|_| is_about_room && verdict.position.is_some()) else { return };
     verdict.sentence = format!("Growing: {growth}. {}", verdict.sentence);
     verdict.headline = format!("Growing, then {}", uncapitalized(&verdict.headline));
     verdict.is_growing = true;
-    remedies::put_first(verdict, StepGrowth::remedy());
+    remedies::put_first(verdict, growth.remedy());
 }
 
 /// The obstruction of a request that failed, beyond the bare sizes.

@@ -11,7 +11,7 @@ struct Program {
 }
 
 /// Returns the command of some words.
-fn command(words: &str) -> BudgetCommand {
+pub(super) fn command(words: &str) -> BudgetCommand {
     Program::try_parse_from(["budget"].into_iter().chain(words.split_whitespace())).unwrap().budget
 }
 
@@ -62,7 +62,7 @@ fn a_place_is_a_card_or_an_amount() {
         ("--card RTX_3090", "FITS on RTX3090-24GB: needs 15.1 GiB of 23.1 GiB", false),
         ("--card a10g", "FITS on A10G-24GB: needs 15.1 GiB of 21.5 GiB", false),
         ("--capacity 22GiB", "FITS in 22.0 GiB: needs 15.1 GiB of 22.0 GiB, 6.92 GiB to spare", false),
-        ("--capacity 12GiB", "DOES NOT FIT in 12.0 GiB: needs 15.1 GiB, and a process can have 12.0 GiB", true),
+        ("--capacity 12GiB", "DOES NOT FIT in 12.0 GiB: needs 15.1 GiB, but only 12.0 GiB is available", true),
         ("--card T4", "DOES NOT FIT on T4-16GB: needs 15.1 GiB", true),
         // What may fit trips no gate.
         ("--capacity 15GiB", "MAY FIT in 15.0 GiB: needs 15.1 GiB of 15.0 GiB", false),

@@ -6,6 +6,7 @@ use serde::Serialize;
 use trace::units::{Bytes, Count};
 use whatif::Card;
 
+use super::alternative::Alternative;
 use crate::cli::choice::Offered;
 use crate::cli::gate::{self, FailOn};
 use crate::cli::setting;
@@ -66,6 +67,9 @@ pub(super) struct Fit {
     pub(super) is_close: bool,
     /// The largest batch, without working memory and fragmentation.
     pub(super) largest: LargestBatch,
+    /// What would make it fit, if it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) alternative: Option<Alternative>,
 }
 
 impl Fit {
@@ -74,7 +78,9 @@ impl Fit {
         let largest = largest_batch(model, usable_bytes);
         let difference = plan.peak_bytes.abs_diff(usable_bytes);
         let is_close = difference <= usable_bytes / 100 * EXACT_PERCENT;
-        Self { card, usable_bytes, fits: plan.peak_bytes <= usable_bytes, is_close, largest }
+        let fits = plan.peak_bytes <= usable_bytes;
+        let alternative = if fits { None } else { Alternative::of(model, usable_bytes) };
+        Self { card, usable_bytes, fits, is_close, largest, alternative }
     }
 
     /// Returns where the model should fit, as a sentence goes on: `on H100-80GB`.
@@ -88,8 +94,14 @@ impl std::fmt::Display for Fit {
         let LargestBatch { batch, peak_bytes } = self.largest;
         let peak = Bytes(peak_bytes);
         match batch {
-            0 => writeln!(f, "not even a batch of 1 fits: it needs {peak}"),
-            batch => writeln!(f, "largest batch: {}, with {peak} at the peak", Count(batch)),
+            0 => writeln!(f, "not even a batch of 1 fits: it needs {peak}")?,
+            batch => writeln!(f, "largest batch: {}, with {peak} at the peak", Count(batch))?,
+        }
+        match &self.alternative {
+            Some(Alternative { options, peak_bytes }) => {
+                writeln!(f, "help: add {options}, and it needs {}", Bytes(*peak_bytes))
+            }
+            None => Ok(()),
         }
     }
 }

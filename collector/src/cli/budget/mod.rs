@@ -1,6 +1,7 @@
 //! `vramscope budget`: the memory that a transformer needs, by formula.
 
 mod adapters;
+mod alternative;
 #[cfg(test)]
 mod command_tests;
 mod config;

@@ -52,7 +52,7 @@ fn answer_text(out: &mut String, plan: &Plan, fit: Option<&Fit>) -> std::fmt::Re
             let place = fit.place();
             writeln!(
                 out,
-                "MAY FIT {place}: needs {needs} of {has}, and plans are exact to {EXACT_PERCENT} % ({moment})"
+                "MAY FIT {place}: needs {needs} of {has}, and estimates are within {EXACT_PERCENT} % ({moment})"
             )
         }
         Some(fit @ Fit { usable_bytes, fits: true, .. }) => {
@@ -61,7 +61,7 @@ fn answer_text(out: &mut String, plan: &Plan, fit: Option<&Fit>) -> std::fmt::Re
         }
         Some(fit @ Fit { usable_bytes, .. }) => {
             let (needs, has) = distinguished(peak, Bytes(*usable_bytes));
-            writeln!(out, "DOES NOT FIT {}: needs {needs}, and a process can have {has} ({moment})", fit.place())
+            writeln!(out, "DOES NOT FIT {}: needs {needs}, but only {has} is available ({moment})", fit.place())
         }
         None => {
             let card =

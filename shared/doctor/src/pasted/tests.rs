@@ -626,7 +626,7 @@ fn texts_of_all_releases_are_explained() {
         let settings = found.remedies.iter().filter(|remedy| remedy.setting().is_some());
         assert!(settings.into_iter().all(|remedy| remedy.copy.contains("backend:native")
             || found.cause == Cause::None
-            || remedy.text.ends_with("the settings that the run has, after a comma.")));
+            || remedy.text.ends_with("add it to them after a comma.")));
         let shown = text_of(std::slice::from_ref(&found));
         assert_eq!(shown.ends_with(&format!("next: {}\n", found.next)), !found.next.is_empty(), "{shown}");
     }

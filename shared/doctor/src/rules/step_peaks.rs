@@ -51,11 +51,22 @@ impl StepGrowth {
         self.last.least.saturating_sub(self.first.least)
     }
 
+    /// Whether most of the rise stays live between the steps, as what somebody keeps does.
+    fn is_kept(&self) -> bool {
+        self.kept() >= self.rise() / 2
+    }
+
     /// Returns what to do about it.
-    pub(crate) fn remedy() -> Remedy {
-        Remedy::advice(
-            "Look what grows with the steps, such as the length of sequences or the size of batches, and bound it.",
-        )
+    pub(crate) fn remedy(&self) -> Remedy {
+        Remedy::advice(match self.is_kept() {
+            true => {
+                "Find what keeps tensors from step to step: a list, a cache, or the graph of a loss that is kept (store .item() or \
+                 .detach().cpu())."
+            }
+            false => {
+                "Find what grows from step to step, such as the length of sequences or the size of batches, and cap it."
+            }
+        })
     }
 }
 
@@ -106,8 +117,8 @@ pub(super) fn check(context: &RuleContext<'_>) -> Option<Finding> {
     if let Some((line, before, after)) = &grown {
         message += &format!(" {line} grew most, from {} to {}.", Bytes(*before), Bytes(*after));
     }
-    if kept >= rise / 2 {
-        message += &format!(" {} of that rise stays live between the steps.", Bytes(kept));
+    if growth.is_kept() {
+        message += &format!(" {} of it stays live between the steps.", Bytes(kept));
     }
     let severity = if context.failed.is_some() { Severity::Warning } else { Severity::Note };
     let finding = Finding::new(FindingCode::Growth, message)
@@ -115,7 +126,7 @@ pub(super) fn check(context: &RuleContext<'_>) -> Option<Finding> {
         .at(last.at)
         .with_bytes(rise)
         .with_evidence(Evidence::Window(first.from, last.to))
-        .with_remedy(StepGrowth::remedy());
+        .with_remedy(growth.remedy());
     Some(finding)
 }
 
