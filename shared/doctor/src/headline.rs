@@ -4,7 +4,7 @@ use query::diagnosis::{Cause, FailedRequest};
 use trace::units::{Bytes, counted, distinguished};
 
 use super::course::Spike;
-use super::verdict::Rise;
+use super::rise::Rise;
 
 /// Returns the headline of the verdict on a failure whose cause, with the line that led there, is known.
 pub(super) fn of_failure(failed: &FailedRequest, rise: Option<&Rise>, spike: Option<&Spike>) -> String {

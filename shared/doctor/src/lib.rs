@@ -15,6 +15,7 @@ pub mod pasted;
 mod pool;
 mod remedies;
 mod request;
+mod rise;
 mod rules;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -3,11 +3,10 @@
 use super::blocking::{self, Pins};
 use super::course::{MemoryHistory, Spike};
 use super::failure::{Failures, asked, lines, takes_more};
+use super::rise::Rise;
 use super::rules::StepGrowth;
 use super::{Case, cause, headline, remedies};
-use analysis::leak::{LeakCandidate, StepRise};
 use analysis::retries;
-use analysis::site::label;
 use query::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Obstacle, Verdict};
 use query::finding::Integrity;
 use query::line_in_sentence;
@@ -22,50 +21,6 @@ const WHOLE_PART: u64 = 10;
 const LEAST_UNUSED_BYTES: u64 = 256 << 20;
 /// A request is far larger than all before it if it is this many times as large.
 const FAR_LARGER: u64 = 4;
-
-/// A line whose use rose step by step.
-#[derive(Clone, Debug)]
-pub(super) struct Rise {
-    pub(super) line: String,
-    pub(super) candidate: LeakCandidate,
-    /// What it kept step by step, if the trace has steps.
-    by_step: Option<StepRise>,
-}
-
-impl Rise {
-    /// Returns the line that rises most up to a position, if any does.
-    pub(super) fn until(case: &Case<'_>, position: u32) -> Option<Self> {
-        let candidate = LeakCandidate::largest(case.leak_source(), position, case.usage.peak_bytes)?;
-        let by_step = case.steps().and_then(|steps| candidate.by_step(case.leak_source(), steps));
-        Some(Self { line: label(case.symbols, case.best_frames, candidate.stack), candidate, by_step })
-    }
-
-    /// Returns how much it rose, without the line.
-    pub(super) fn in_short(&self) -> String {
-        match &self.by_step {
-            Some(rise) => format!("{} kept over {}", Bytes(rise.bytes), counted(rise.steps.into(), "step")),
-            None => {
-                let LeakCandidate { first_bytes, last_bytes, .. } = self.candidate;
-                format!("grew from {} to {}", Bytes(first_bytes), Bytes(last_bytes))
-            }
-        }
-    }
-
-    fn text(&self) -> String {
-        let line = line_in_sentence(&self.line);
-        let (first, last) = (Bytes(self.candidate.first_bytes), Bytes(self.candidate.last_bytes));
-        if let Some(rise) = &self.by_step {
-            // What it held before the first step, and made in the one that is not over, is no part of the rise.
-            let kept = Bytes(rise.bytes).to_string();
-            return match kept == last.to_string() {
-                true => format!("{line} kept {rise} ({last} in all)"),
-                false => format!("{line} kept {rise} ({kept} of the {last} that it holds)"),
-            };
-        }
-        let when = "a quarter of the way through";
-        format!("{line} held {first} {when} and {last} at the end, more at every step")
-    }
-}
 
 /// Reserved memory that live tensors never filled by half: what people see growing in `nvidia-smi`.
 #[derive(Clone, Copy, Debug)]

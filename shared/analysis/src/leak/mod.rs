@@ -105,12 +105,6 @@ impl LeakCandidate {
         self.last_bytes.saturating_sub(self.first_bytes)
     }
 
-    /// Returns the bytes that are kept for each 1,000 events.
-    pub fn rise_per_thousand_events(&self) -> u64 {
-        let events = u128::from(self.until.saturating_sub(self.from).max(1));
-        u64::try_from(u128::from(self.rise()) * 1_000 / events).unwrap_or(u64::MAX)
-    }
-
     /// Returns the line that leaks most in the first `end` positions, if any does, and enough to make a request fail. `peak_bytes`
     /// is the largest sum of requested bytes, which the rise has to be significant against.
     pub fn largest(source: LeakSource<'_>, end: u32, peak_bytes: u64) -> Option<Self> {

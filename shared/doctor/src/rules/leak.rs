@@ -3,9 +3,10 @@
 use super::RuleContext;
 use super::thresholds::{GRAVE_LEAK_PERCENT, LEAKS, STEPS_OF_SMALL_LEAK, is_share};
 use crate::held;
+use crate::rise::Rise;
 use analysis::leak::{LeakCandidate, Trend};
 use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
-use trace::units::{Bytes, Count, counted};
+use trace::units::{Count, counted};
 
 pub(super) fn check(context: &RuleContext<'_>) -> Vec<Finding> {
     let peak = context.case.usage.peak_bytes;
@@ -26,38 +27,16 @@ fn finding(context: &RuleContext<'_>, leak: &LeakCandidate, more: usize) -> Find
         1 => " 1 other line keeps no more than that.".to_owned(),
         _ => format!(" {more} other lines keep no more than that."),
     };
-    let slope = match context.rise_by_step(leak) {
-        Some(rise) => format!("It kept {rise}."),
-        None => format!(
-            "After the first quarter of that, it kept {} more every 1,000 events.",
-            Bytes(leak.rise_per_thousand_events())
-        ),
-    };
+    let text = Rise::of(context.case, *leak).text();
+    let (count, since, until) =
+        (counted(leak.count.into(), "allocation"), Count(leak.first_seen.into()), Count(leak.until.into()));
     if leak.trend == Trend::Replaced {
-        let message = format!(
-            "{} replaces one tensor by a larger one again and again: {} after event {}, {} after event {}, in {}.{others}",
-            context.line(leak.stack),
-            Bytes(leak.first_bytes),
-            Count(leak.first_seen.into()),
-            Bytes(leak.last_bytes),
-            Count(leak.until.into()),
-            counted(leak.count.into(), "allocation"),
-        );
-        return of(
-            context,
-            leak,
-            message,
-            "Cut it to what is still needed, or collect the parts on the CPU (.detach().cpu()).",
-        );
+        let advice = "Cut it to what is still needed, or collect the parts on the CPU (.detach().cpu()).";
+        return of(context, leak, format!("{text}, in {count}.{others}"), advice);
     }
-    let message = format!(
-        "{} keeps what it allocates: {}, {} in all, were still live after event {}, the first since event {}. {slope}{others}",
-        context.line(leak.stack),
-        counted(leak.count.into(), "allocation"),
-        Bytes(leak.last_bytes),
-        Count(leak.until.into()),
-        Count(leak.first_seen.into()),
-    );
+    let were = if leak.count == 1 { "was" } else { "were" };
+    let message =
+        format!("{text}. {count} of it {were} still live after event {until}, the first since event {since}.{others}");
     let advice = held::advice(context.case.symbols, leak.stack).unwrap_or(
         "Find what holds them (a list, a dictionary, a hook, a closure, a graph that a loss keeps alive), and clear or bound it. \
          Where only values are needed, store .item() or .detach().cpu().",
@@ -102,8 +81,8 @@ mod tests {
         let [leak] = findings.as_slice() else { panic!("{findings:?}") };
         assert_eq!(
             leak.message,
-            "m/a.py:7 (log) keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,241, the \
-             first since event 32. After the first quarter of that, it kept 33.3 MiB more every 1,000 events."
+            "m/a.py:7 (log) held 10.0 MiB a quarter of the way through and 40.0 MiB at the end, more at every step. 40 \
+             allocations of it were still live after event 1,241, the first since event 32."
         );
         assert_eq!((leak.code, leak.severity, leak.bytes), (FindingCode::Leak, Severity::Failure, Some(40 << 20)));
     }
@@ -118,8 +97,8 @@ mod tests {
         assert_eq!(
             messages,
             [
-                "m/a.py:7 (log) keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,361, \
-                 the first since event 32. It kept 1.00 MiB more in each step, over steps 1 to 40."
+                "m/a.py:7 (log) kept 1.00 MiB more in each step, over steps 1 to 40 (40.0 MiB in all). 40 allocations of it were \
+                 still live after event 1,361, the first since event 32."
             ]
         );
     }

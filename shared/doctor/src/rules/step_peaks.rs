@@ -189,13 +189,15 @@ fn is_trend(peaks: &[Peak]) -> bool {
     rising * 10 >= all * 9 && adds
 }
 
-/// Returns the line that holds most more at the second position than at the first, with both.
+/// Returns the line that holds most more at the second position than at the first, with both; none that keeps what it allocates,
+/// which is a finding of its own.
 fn most_grown(context: &RuleContext<'_>, first: u32, last: u32) -> Option<(String, u64, u64)> {
     let replay = context.case.replay;
     let before = by_line(context, &held_at(replay, first));
     let after = by_line(context, &held_at(replay, last));
     let held_before = |line| before.iter().find(|(other, _)| *other == line).map_or(0, |(_, held)| held.bytes);
-    let known = after.iter().filter(|(line, _)| line.is_some());
+    let kept: Vec<_> = context.rising.iter().map(|candidate| context.frame(candidate.stack)).collect();
+    let known = after.iter().filter(|(line, _)| line.is_some() && !kept.contains(line));
     let grown = known
         .map(|(line, held)| (held, held_before(*line)))
         .max_by_key(|(held, before)| held.bytes.saturating_sub(*before))?;
@@ -233,6 +235,26 @@ mod tests {
         );
         // Some steps are smaller than the one before.
         assert_eq!(found(40, |step| (20 + 2 * step - 3 * (step % 7 / 6)) << 20, 0).len(), 1);
+    }
+
+    #[test]
+    fn a_line_that_leaks_is_not_told_as_growth_as_well() {
+        let mut lines = "segment_alloc 0x10000000 1048576000\n".to_owned();
+        for step in 1..=20_u64 {
+            // Three lines need more for a moment, and a fourth keeps more than each of them needs.
+            for (i, line) in ["a", "b", "c"].iter().enumerate() {
+                let address = 0x2000_0000 + i * 0x1000_0000;
+                lines += &format!("alloc {address} {} {line}@/m/a.py:{}\n", (step * 3) << 20, i + 1);
+            }
+            lines += &format!("alloc {} {} log@/m/a.py:9\n", 0x6000_0000 + step * 0x100_0000, 4 << 20);
+            lines += "alloc 0x17000000 512 step@/v/site-packages/torch/optim/adam.py:9 main@/m/t.py:8\n";
+            lines += "free 0x17000000\nfree 0x20000000\nfree 0x30000000\nfree 0x40000000\n";
+        }
+        let found = trace(&lines);
+        let [leak] = found.messages(FindingCode::Leak).try_into().unwrap();
+        let [growth] = found.messages(FindingCode::Growth).try_into().unwrap();
+        assert!(leak.starts_with("m/a.py:9 (log) kept 4.00 MiB more in each step"), "{leak}");
+        assert!(growth.contains("grew most") && !growth.contains("m/a.py:9"), "{growth}");
     }
 
     #[test]
