@@ -43,7 +43,7 @@ impl Painter<'_> {
             }
             ColorBy::Pool => Paint::slot(u16::from(allocation.flags & Allocation::FLAG_SMALL == 0)),
             ColorBy::Lifetime => self.lifetime_paint(allocation),
-            ColorBy::Category => category_paint(self.categories.map_or(Category::Unknown, |told| told.get(id))),
+            ColorBy::Category => Paint::category(self.categories.map_or(Category::Unknown, |told| told.get(id))),
         };
         if pool.is_private() { paint.with(Paint::PRIVATE) } else { paint }
     }
@@ -66,14 +66,6 @@ impl Painter<'_> {
     /// Returns the colour of a call site's stack, whatever the user colours by.
     pub fn site(&self, stack: StackId) -> Paint {
         self.sites.paint(stack)
-    }
-}
-
-/// Returns the colour of a category.
-pub const fn category_paint(category: Category) -> Paint {
-    match category {
-        Category::Unknown => Paint::OTHER,
-        known => Paint::slot(known as u16),
     }
 }
 

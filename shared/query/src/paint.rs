@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::category::Category;
 use crate::names::{LOST_STACK, NO_STACK};
 
 /// What an allocation's colour represents. Allocations of one class are together in the stack.
@@ -38,7 +39,9 @@ impl Paint {
     pub const SLOTS: u16 = 32;
     /// The number of steps of the ramp for ordered quantities.
     pub const RAMP: u16 = 16;
-    /// Things too small to draw alone, or call sites beyond the largest ones.
+    /// The number of colours for categories, which are those of nothing else.
+    pub const CATEGORIES: u16 = 8;
+    /// Things too small to draw alone, call sites beyond the largest ones, or memory of an unknown category.
     pub const OTHER: Self = Self(64);
     /// Allocated memory, not distinguished further.
     pub const ALLOCATED: Self = Self(65);
@@ -81,6 +84,14 @@ impl Paint {
         Self(32 + if i < Self::RAMP { i } else { Self::RAMP - 1 })
     }
 
+    /// Returns the code of a category: grey if it is unknown, and otherwise one of [`Self::CATEGORIES`] colours.
+    pub const fn category(category: Category) -> Self {
+        match category {
+            Category::Unknown => Self::OTHER,
+            known => Self(Self::SLOTS + Self::RAMP + known as u16),
+        }
+    }
+
     /// Returns the code without the flags [`Self::DIM`] and [`Self::PRIVATE`].
     pub const fn unmarked(self) -> Self {
         Self(self.0 & !(Self::DIM | Self::PRIVATE))
@@ -111,6 +122,13 @@ mod tests {
     fn a_line_has_the_same_color_in_the_browser() {
         // Where pointers have 32 bits a hash may come out different: these are those of 64 bits.
         assert_eq!(["forward  models/gpt.py:54", "no"].map(Paint::line), [Paint(21523), Paint(15364)]);
+    }
+
+    #[test]
+    fn each_category_has_a_code_that_nothing_else_has() {
+        let codes = Category::ALL.map(Paint::category);
+        assert_eq!(codes.map(|paint| paint.0), [48, 49, 50, 51, 52, 53, 54, 55, Paint::OTHER.0]);
+        assert!(!codes.contains(&Paint::ramp(Paint::RAMP)) && !codes.contains(&Paint::slot(Paint::SLOTS - 1)));
     }
 
     #[test]

@@ -12,6 +12,19 @@ use super::math::sine;
 /// Hues of the slots in OKLCH degrees. Slots that follow each other, as those of streams and pools, are far apart.
 const HUES: [f32; 11] = [255.0, 131.0, 357.0, 309.0, 220.0, 111.0, 160.0, 332.0, 282.0, 191.0, 41.0];
 
+/// The colour of each category that is known, in their order: hue and chroma in OKLCH, and its lightness on dark and on light. They
+/// differ by lightness where colour-blind people see no other hue.
+const CATEGORIES: [(f32, f32, f32, f32); Paint::CATEGORIES as usize] = [
+    (278.0, 0.134, 0.625, 0.539),
+    (209.0, 0.159, 0.744, 0.369),
+    (314.0, 0.143, 0.801, 0.401),
+    (151.0, 0.096, 0.642, 0.586),
+    (236.0, 0.08, 0.872, 0.476),
+    (94.0, 0.124, 0.86, 0.487),
+    (356.0, 0.157, 0.768, 0.41),
+    (122.0, 0.082, 0.771, 0.36),
+];
+
 /// The share of its own colour in the background of memory that waits for a stream.
 pub const PENDING_SHARE: f32 = 0.62;
 
@@ -59,6 +72,7 @@ pub struct Palette {
     culprit_line: Option<Paint>,
     slots: [Rgb; Paint::SLOTS as usize],
     ramp: [Rgb; Paint::RAMP as usize],
+    categories: [Rgb; Paint::CATEGORIES as usize],
     other: Rgb,
     unmapped: Rgb,
 }
@@ -86,6 +100,7 @@ impl Palette {
             culprit_line: None,
             slots: slots([0.71, 0.64, 0.78], 0.105),
             ramp: ramp(0.36, 0.97),
+            categories: CATEGORIES.map(|(hue, chroma, dark, _)| Rgb::oklch(dark, chroma, hue)),
             other: Rgb::hex(0x7d_85_91),
             unmapped: Rgb::hex(0x6b_75_84),
         }
@@ -113,7 +128,8 @@ impl Palette {
             culprit_line: None,
             slots: slots([0.66, 0.59, 0.73], 0.105),
             ramp: ramp(0.25, 0.88),
-            other: Rgb::hex(0x9a_a1_ab),
+            categories: CATEGORIES.map(|(hue, chroma, _, light)| Rgb::oklch(light, chroma, hue)),
+            other: Rgb::hex(0x8a_91_9b),
             unmapped: Rgb::hex(0x8a_93_9f),
         }
     }
@@ -135,6 +151,9 @@ impl Palette {
             _ if self.is_culprit(paint) => self.culprit,
             Paint(i) if i < Paint::SLOTS => self.slots[usize::from(i)],
             Paint(i) if i < Paint::SLOTS + Paint::RAMP => self.ramp[usize::from(i - Paint::SLOTS)],
+            Paint(i) if i < Paint::SLOTS + Paint::RAMP + Paint::CATEGORIES => {
+                self.categories[usize::from(i - Paint::SLOTS - Paint::RAMP)]
+            }
             Paint::ALLOCATED => self.allocated,
             Paint::PENDING => self.pending,
             Paint::CACHED => self.cached,
@@ -187,6 +206,8 @@ fn ramp(from: f32, to: f32) -> [Rgb; Paint::RAMP as usize] {
 
 #[cfg(test)]
 mod tests {
+    use query::category::Category;
+
     use super::super::color::vision;
     use super::*;
 
@@ -333,6 +354,30 @@ mod tests {
                         let distance = eye(*one).distance(eye(*other));
                         let case = format!("dark {}, {name}: {} and {}", palette.is_dark, one.css(), other.css());
                         assert!(distance >= 0.08, "{case}: {distance}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn categories_have_colours_of_their_own_that_differ_for_all_eyes() {
+        for palette in themes() {
+            let colors = Category::ALL.map(|category| palette.fill(Paint::category(category)));
+            assert_eq!(colors.last(), Some(&palette.other), "unknown is grey");
+            let fixed = [palette.pending, palette.oom];
+            for (i, (one, category)) in colors.iter().zip(Category::ALL).enumerate() {
+                let case = format!("dark {}, {}, {}", palette.is_dark, category.name(), one.css());
+                assert!(one.contrast(palette.background) >= 3.0, "{case}: {}", one.contrast(palette.background));
+                assert!(palette.text_on(*one).contrast(*one) >= 4.5, "{case}");
+                assert!(!palette.slots.contains(one), "{case}");
+                for other in colors[..i].iter().chain(&fixed) {
+                    let distances = [*one, vision::protanopia(*one), vision::deuteranopia(*one)]
+                        .into_iter()
+                        .zip([*other, vision::protanopia(*other), vision::deuteranopia(*other)])
+                        .map(|(one, other)| one.distance(other));
+                    for (distance, least) in distances.zip([0.1, 0.06, 0.06]) {
+                        assert!(distance >= least, "{case}: {distance} from {}", other.css());
                     }
                 }
             }

@@ -14,7 +14,6 @@ use rustc_hash::FxHashMap;
 use self::step::{Key, Steps};
 use self::transform::{Row, apply, halve};
 use super::best_frames::BestFrames;
-use super::paint::category_paint;
 use super::site::{Sites, name_of};
 use query::category::Category;
 use query::folding::{names_text, short_location, short_name};
@@ -402,7 +401,7 @@ impl Layout<'_> {
             Key::Category(category) => {
                 let number = FlameBox::CATEGORY + category as u32;
                 let plain = self.plain_box(category.name().to_owned(), depth, x, sum);
-                return FlameBox { frame: number, paint: dimmed(category_paint(category), is_lit), ..plain };
+                return FlameBox { frame: number, paint: dimmed(Paint::category(category), is_lit), ..plain };
             }
             Key::LostStack => {
                 let plain = self.plain_box(LOST_STACK.to_owned(), depth, x, sum);

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::BUCKET;
 use crate::matches::Matches;
-use crate::paint::{Painter, category_paint};
+use crate::paint::Painter;
 use crate::usage::Usage;
 use query::{Category, Class, ColorBy, Paint, pool_name, stream_name};
 use trace::frames::StackId;
@@ -270,7 +270,7 @@ fn label(painter: &Painter<'_>, paint: Paint) -> String {
     match painter.color_by {
         ColorBy::Site => String::new(),
         ColorBy::Category => {
-            let of_paint = Category::ALL.into_iter().find(|category| category_paint(*category) == paint);
+            let of_paint = Category::ALL.into_iter().find(|category| Paint::category(*category) == paint);
             of_paint.unwrap_or_default().name().to_owned()
         }
         ColorBy::Size if step == 0 => format!("below {}", size(1)),
