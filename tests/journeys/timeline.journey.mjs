@@ -78,6 +78,25 @@ test('a tooltip leaves when keys move the picture below it, and comes back with 
   await until('the tooltip leaves again', () => tip(page), (said) => said === '');
 });
 
+test('the overview names the line under the pointer, as the timeline does', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const [box, canvas] = [await at(page, 'overview-canvas').boundingBox(), at(page, 'overview-canvas')];
+  const named = new Set();
+  // Up through the stack near its end, and then over what is only reserved there.
+  for (let y = box.height - 19; y > 12; y -= 2) {
+    await page.tab.mouse.move(box.x + 0.9 * box.width, box.y + y);
+    named.add(await canvas.getAttribute('title'));
+  }
+  const lines = [...named].filter((title) => /\S+\.py:\d+$/.test(title ?? ''));
+  assert.ok(lines.length >= 2, [...named].join(', '));
+  const legend = (await at(page, 'legend-row').allTextContents()).join(' ').replaceAll('\u00a0', ' ');
+  const place = (line) => line.split(/\s+/).at(-1).split('/').at(-1);
+  assert.ok(lines.some((line) => legend.includes(place(line))), `${lines}: ${legend}`);
+  await page.tab.mouse.move(box.x + 0.9 * box.width, box.y + box.height - 4);
+  await until('no line below the axis', () => canvas.getAttribute('title'), (title) => !title);
+});
+
 test('a drag with Ctrl zooms into a stretch, and with Shift it moves the window', async (t) => {
   const page = await openPage(t);
   const { events } = await openSample(page);

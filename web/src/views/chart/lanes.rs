@@ -13,6 +13,8 @@ use crate::render::surface::{Align, Area, Font, Surface, fit};
 /// A span of the axis with its name.
 pub type Span = (Window, String);
 
+/// The name of the lane of annotated spans.
+pub const ANNOTATED: &str = "annotated";
 /// The height of a row in pixels.
 pub const ROW: f64 = 16.0;
 /// Spans that are nested deeper share the lowest row.

@@ -68,7 +68,7 @@ impl Marks {
     }
 
     fn annotation_lane(&self) -> Lane<'_> {
-        Lane { name: "annotated", spans: &self.annotations, rows: Some(&self.rows), below: 0 }
+        Lane { name: lanes::ANNOTATED, spans: &self.annotations, rows: Some(&self.rows), below: 0 }
     }
 
     fn step_lane(&self) -> Lane<'_> {

@@ -3,6 +3,7 @@
 
 mod brush;
 mod landmark;
+mod lines;
 mod outside;
 mod picture;
 mod stack;
@@ -125,7 +126,7 @@ impl Pointed for PointerHandler {
         self.canvas.point(client)
     }
 
-    fn input(&self, (at, _): (f64, f64), input: Input<'_>) -> bool {
+    fn input(&self, (at, height): (f64, f64), input: Input<'_>) -> bool {
         let plot = plot(self.canvas.size());
         let now = self.model.now();
         let x = Scale::new(now.extent(), plot.x, plot.right());
@@ -155,7 +156,7 @@ impl Pointed for PointerHandler {
                 let held = *self.drag.borrow();
                 let over = held.map_or_else(|| grip(x, now.view.window, at), |drag| drag.grip());
                 self.look(held.is_some_and(|drag| drag.is_panning()), over);
-                self.name_gap(x, at);
+                self.name(x, (at, height));
                 self.model.set_pointer((held.is_none() && plot.x <= at && at <= plot.right()).then(|| x.value(at)));
                 match dragged {
                     Some(Dragged::Window(window)) => self.model.dispatch(Action::SetWindow(window)),
@@ -235,11 +236,13 @@ impl PointerHandler {
         }
     }
 
-    /// Sets the strip's tooltip to the loss at a pixel of the x axis.
-    fn name_gap(&self, x: Scale, at: f64) {
+    /// Sets the tooltip to the loss at a point, or otherwise to the line that holds memory there.
+    fn name(&self, x: Scale, at: (f64, f64)) {
         let words = self.canvas.read(|picture| {
-            let Answer::Overview(overview) = picture.scene.as_ref()?.answer.as_ref() else { return None };
-            overview.losses.get(losses::at(&overview.losses, x, at)?).map(losses::sentence)
+            let scene = picture.scene.as_ref()?;
+            let Answer::Overview(overview) = scene.answer.as_ref() else { return None };
+            let loss = losses::at(&overview.losses, x, at.0).and_then(|i| overview.losses.get(i)).map(losses::sentence);
+            loss.or_else(|| scene.line_at(plot(self.canvas.size()), at).map(str::to_owned))
         });
         let Some(host) = self.canvas.host().cast::<HtmlElement>() else { return };
         let words = words.unwrap_or_default();

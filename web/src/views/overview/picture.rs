@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use query::{Answer, Axis, Overview, Paint, Timeline, Window};
 use raster::{Pixels, Shape, Style, Transform};
-use trace::order::{SortFew, Within};
+use trace::order::Within;
 use trace::units::Bytes;
 
+use super::lines::{line_at, stacked};
 use crate::hooks::PinFlag;
 use crate::render::canvas::{Picture, Size};
 use crate::render::color::Rgb;
@@ -14,10 +15,10 @@ use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
-use crate::render::shape::iter;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::render::ticks;
 use crate::views::chart::cut;
+use crate::views::chart::lanes::ANNOTATED;
 use crate::views::whatif::RunLines;
 use crate::views::{losses, pin_flags, range_band};
 
@@ -96,7 +97,7 @@ pub fn plot(size: Size) -> Area {
 }
 
 /// The share of its own colour of memory that is allocated in only a part of a column.
-const AT_TIMES: f32 = 0.5;
+pub(super) const AT_TIMES: f32 = 0.5;
 
 /// Returns the largest values of columns, where a value between two larger ones that are at most two columns away is raised
 /// to the smaller of these. Teeth that are about as narrow as a column would otherwise come and go with the columns that
@@ -108,36 +109,6 @@ fn closed(values: &[u64]) -> Vec<u64> {
     // Beyond the ends is nothing, which raises nothing.
     let padded = [&[0, 0], values, &[0, 0]].concat();
     around(&around(&padded, u64::max), u64::min)
-}
-
-/// The number of classes that have their own colours. More could not be told apart at this height.
-const STACKED: usize = 5;
-
-/// Appends the allocations of the whole run as a stack: the classes that hold most over the run, and the line that the verdict
-/// blames, have the timeline's colours, and everything else a pale form of that of allocated memory.
-fn stacked(timeline: &Timeline, overview: &Overview, palette: &Palette, into: &mut Vec<Shape>) {
-    let (from, to) = (timeline.query.window, overview.window);
-    if from.length() <= 0.0 || to.length() <= 0.0 {
-        return;
-    }
-    let mut areas = vec![0.0; 1 << 16];
-    for quad in iter(&timeline.quads).filter(|quad| quad.paint.unmarked() != Paint::OTHER) {
-        areas[usize::from(quad.paint.unmarked().0)] += (quad.x.1 - quad.x.0) * (quad.y.1 - quad.y.0);
-    }
-    let mut largest: Vec<(u16, f32)> = (0..=u16::MAX).zip(areas).filter(|(_, area)| *area > 0.0).collect();
-    largest.sort_few_by(|a, b| b.1.total_cmp(&a.1));
-    largest.truncate(STACKED);
-    let stands_out =
-        |paint: Paint| palette.is_culprit(paint) || largest.iter().any(|(code, _)| *code == paint.unmarked().0);
-    // The answer may be of a session that has grown since.
-    let columns = overview.reserved.len() as f64;
-    let unit = from.length() / f64::from(timeline.query.columns.max(1));
-    let rest = palette.background.blend(palette.fill(Paint::ALLOCATED), AT_TIMES);
-    let column = |x: f32| ((from.start + f64::from(x) * unit - to.start) / to.length() * columns) as f32;
-    into.extend(iter(&timeline.quads).map(|quad| {
-        let color = if stands_out(quad.paint) { palette.fill(quad.paint) } else { rest };
-        Shape::plain((column(quad.x.0), column(quad.x.1)), quad.y, color.pixel())
-    }));
 }
 
 /// Returns the shapes of an answer; x in columns, y in bytes. Reserved memory that is not allocated is grey, as on the
@@ -195,6 +166,33 @@ fn shapes(overview: &Overview, stack: Option<&Timeline>, palette: &Palette) -> V
     shapes
 }
 
+impl Scene {
+    /// Returns the whole run as a timeline, if it is known on this axis.
+    fn timeline(&self) -> Option<&Timeline> {
+        match self.stack.as_deref()? {
+            Answer::Timeline(timeline) if timeline.query.axis == self.axis => Some(timeline),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytes at the top of the plot.
+    fn most(&self, overview: &Overview) -> u64 {
+        let sampled =
+            overview.losses.iter().flat_map(|loss| &loss.samples).map(|sample| sample.reserved.max(sample.active));
+        let columns = overview.reserved.iter().chain(overview.active.iter()).copied();
+        columns.chain(sampled).chain(self.runs.as_ref().map(RunLines::most)).max().unwrap_or(0)
+    }
+
+    /// Returns the name of the line at a point of the plot, in CSS pixels.
+    pub fn line_at(&self, plot: Area, (x, y): (f64, f64)) -> Option<&str> {
+        let Answer::Overview(overview) = self.answer.as_ref() else { return None };
+        let bytes = Window { start: 0.0, end: self.most(overview).max(1) as f64 };
+        let at =
+            (Scale::new(self.extent, plot.x, plot.right()).value(x), Scale::new(bytes, plot.bottom(), plot.y).value(y));
+        line_at(self.timeline()?, at)
+    }
+}
+
 impl Picture for OverviewPicture {
     fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool {
         let Some(scene) = &self.scene else { return true };
@@ -208,11 +206,7 @@ impl Picture for OverviewPicture {
         };
         let made = Some(Made(Rc::clone(&scene.answer), scene.stack.clone(), Rc::clone(&scene.palette)));
         if self.made_of != made {
-            let stack = match scene.stack.as_deref() {
-                Some(Answer::Timeline(timeline)) if timeline.query.axis == scene.axis => Some(timeline),
-                _ => None,
-            };
-            self.shapes = Rc::new(shapes(overview, stack, &scene.palette));
+            self.shapes = Rc::new(shapes(overview, scene.timeline(), &scene.palette));
             self.made_of = made;
             self.revision += 1;
         }
@@ -220,11 +214,7 @@ impl Picture for OverviewPicture {
             painter.set_shapes(&self.shapes, self.revision);
         }
         let plot = plot(size);
-        let sampled =
-            overview.losses.iter().flat_map(|loss| &loss.samples).map(|sample| sample.reserved.max(sample.active));
-        let columns = overview.reserved.iter().chain(overview.active.iter()).copied();
-        let runs = scene.runs.as_ref().map(RunLines::most);
-        let largest = columns.chain(sampled).chain(runs).max().unwrap_or(0);
+        let largest = scene.most(overview);
         let device = |v: f64| (v * size.ratio).round();
         let columns = overview.reserved.len().max(1) as f64;
         // One row is kept free for the line at the very top.
@@ -269,7 +259,7 @@ fn over(
     let x = Scale::new(scene.extent, plot.x, plot.right());
     surface.text(
         &Bytes(largest).to_string(),
-        (plot.x - 8.0, plot.y + 5.0),
+        (plot.x - 8.0, plot.y + 6.0),
         Align::End,
         Font::Label,
         palette.text_dim.into(),
@@ -325,8 +315,11 @@ fn x_axis(surface: &mut dyn Surface, scene: &Scene, x: Scale, plot: Area) {
     }
 }
 
-/// Draws annotated spans as a thin strip on top, at most one per pixel.
+/// Draws annotated spans as a thin strip on top, at most one per pixel, with the name of the timeline's lane.
 fn annotations(surface: &mut dyn Surface, overview: &Overview, palette: &Palette, x: Scale, plot: Area) {
+    if !overview.annotations.is_empty() {
+        surface.text(ANNOTATED, (plot.x - 8.0, plot.y - 6.0), Align::End, Font::Label, palette.text_dim.at(0.8));
+    }
     let mut drawn = f64::NEG_INFINITY;
     for (i, (span, _)) in overview.annotations.iter().enumerate() {
         let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
@@ -364,13 +357,11 @@ fn brush(surface: &mut dyn Surface, scene: &Scene, x: Scale, plot: Area) {
 }
 
 #[cfg(test)]
-mod tests {
-    use query::{ColorBy, Detail, Packed, Quads, TimelineQuery};
-
+pub(super) mod tests {
     use super::*;
     use crate::render::surface::log::SurfaceLog;
 
-    fn overview() -> Overview {
+    pub(in crate::views::overview) fn overview() -> Overview {
         Overview {
             window: Window { start: 0.0, end: 30.0 },
             reserved: vec![8, 8, 10].into(),
@@ -395,43 +386,6 @@ mod tests {
         assert_eq!(heights(at_times), [[3.0, 5.0]], "from the least to the largest of the column");
         assert_eq!(heights(palette.pending), [[5.0, 6.0]]);
         assert_eq!(heights(palette.reserved), [[8.0, 8.0], [8.0, 8.0], [8.0, 10.0]]);
-    }
-
-    #[test]
-    fn only_the_classes_that_hold_most_and_the_culprit_have_their_colours() {
-        let paint = |i: u16| Paint::slot(i);
-        let mut quads = Quads::default();
-        for i in 0..9 {
-            quads.push((0.0, 1.0), (f32::from(i), f32::from(i) + f32::from(10 - i)), paint(i), u32::from(i));
-        }
-        let timeline = Timeline {
-            query: TimelineQuery {
-                axis: Axis::Event,
-                window: Window { start: 10.0, end: 20.0 },
-                columns: 2,
-                bytes: Window { start: 0.0, end: 9.0 },
-                rows: 9,
-                color_by: ColorBy::Site,
-                filter: Vec::new(),
-                highlight: None,
-            },
-            detail: Detail::Classes,
-            quads,
-            classes: Vec::new(),
-            top: Packed::default(),
-            position: Packed::default(),
-            active: Packed::default(),
-            reserved: Packed::default(),
-            allocations: 9,
-            newest_us: None,
-        };
-        let palette = Palette::dark().accusing(Some(paint(7)));
-        let mut found = Vec::new();
-        stacked(&timeline, &overview(), &palette, &mut found);
-        let own: Vec<usize> = (0..9).filter(|i| found[*i].color == palette.fill(paint(*i as u16)).pixel()).collect();
-        assert_eq!(own, [0, 1, 2, 3, 4, 7]);
-        // Half of the window from 10 to 20 is half of a column of three from 0 to 30.
-        assert_eq!(found[0].x, [1.0, 1.5]);
     }
 
     #[test]
@@ -487,6 +441,22 @@ mod tests {
         .map(|part| log.0.iter().position(|line| line.contains(part)))
         .collect();
         assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?} {:#?}", log.0);
+    }
+
+    #[test]
+    fn the_strip_of_annotations_has_a_name_that_touches_no_other() {
+        let words = |overview: &Overview| {
+            let mut log = SurfaceLog::default();
+            over(&mut log, &scene(), overview, plot(Size { width: 380.0, height: 60.0, ratio: 1.0 }), 10, None);
+            log.words()
+        };
+        let found = words(&overview());
+        assert!(found.iter().any(|(_, text)| text == ANNOTATED), "{found:?}");
+        for (i, (one, text)) in found.iter().enumerate() {
+            assert!(found[..i].iter().all(|(other, _)| !one.overlaps(*other)), "{text} in {found:?}");
+        }
+        let without = Overview { annotations: Vec::new(), ..overview() };
+        assert!(words(&without).iter().all(|(_, text)| text != ANNOTATED));
     }
 
     #[test]
