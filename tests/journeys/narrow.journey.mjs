@@ -81,14 +81,6 @@ test('on a phone, a button unfolds the verdict and what to try', async (t) => {
   await until('it is folded', () => advice.isVisible(), (is) => !is);
 });
 
-test('on a phone, the toolbar fades where there is more of it', async (t) => {
-  const page = await openPage(t, PHONE);
-  await openSample(page);
-  const bar = page.tab.locator('.canvas-toolbar').first();
-  const fades = await bar.evaluate((bar) => ({ isWider: bar.scrollWidth > bar.clientWidth, mask: getComputedStyle(bar).maskImage }));
-  assert.ok(fades.isWider && fades.mask.includes('gradient'), JSON.stringify(fades));
-});
-
 /** Returns the height of the picture in the view, and whether its canvas has as many pixels as it has on the screen. */
 const picture = (page) =>
   page.tab.evaluate(() => {

@@ -82,13 +82,13 @@ test('in a low window, and beside a second view, the verdict is one line that un
   await press(page, '\\');
   await at(page, 'segments-canvas').waitFor();
   const rowsOf = () => page.tab.evaluate(() =>
-    [...document.querySelectorAll('.is-half .canvas-toolbar')].map((bar) => bar.getBoundingClientRect().height));
+    [...document.querySelectorAll('.is-half .toolbar')].map((bar) => bar.getBoundingClientRect().height));
   await until('each toolbar is one row', rowsOf, (heights) => heights.length === 2 && heights.every((height) => height < 50));
   const plots = await boxes(page, 'timeline-canvas', 'segments-canvas');
   assert.ok(plots.every((plot) => plot.height > 140), JSON.stringify(plots));
   await page.screenshot('shell-split-low');
   await at(page, 'view-second').getByTestId('half-view').selectOption('events');
-  await until('the actions are one row', () => page.tab.evaluate(() => document.querySelector('.is-half .events .bar')?.getBoundingClientRect().height), (height) => height < 50);
+  await until('the actions are one row', () => page.tab.evaluate(() => document.querySelector('.is-half .events .toolbar')?.getBoundingClientRect().height), (height) => height < 50);
   await page.screenshot('shell-split-events');
 
   await page.tab.setViewportSize({ width: 1440, height: 900 });

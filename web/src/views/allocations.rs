@@ -18,6 +18,7 @@ use crate::widgets::chips::{paint_chip, toggle};
 use crate::widgets::empty::empty;
 use crate::widgets::format::moment;
 use crate::widgets::site_text::site_text;
+use crate::widgets::toolbar::Toolbar;
 use crate::widgets::virtual_list::use_virtual_list;
 
 /// Rows are requested in pages that start at a multiple of this, with as many beyond the visible ones.
@@ -131,16 +132,16 @@ pub fn Allocations() -> Html {
     });
     html! {
         <section class="allocations" aria-label="Allocations" data-testid="allocations">
-            <div class="bar">
+            <Toolbar label="Allocations">
                 { listing_control(&model) }
                 <div class="toggles">
                     { toggle(is_folded, &on_fold, "allocations-fold", Some("One row for all allocations of one size from one call site (B)"), html! { "Group same line and size" }) }
                 </div>
-                <span class="bar-note" data-testid="allocations-total">
+                <span class="toolbar-note" data-testid="allocations-total">
                     if let Some(table) = table { { total_text(table, view.settings.listing) }{ " " } }
                     { moment_text(view, device) }
                 </span>
-            </div>
+            </Toolbar>
             if let Some(sentence) = refused {
                 <p class="canvas-empty">{ sentence }</p>
             } else if table.is_some_and(|table| table.table_rows == 0) {

@@ -16,4 +16,5 @@ pub mod share_bar;
 pub mod site_text;
 pub mod stack_list;
 pub mod style;
+pub mod toolbar;
 pub mod virtual_list;

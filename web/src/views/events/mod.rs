@@ -31,6 +31,7 @@ use crate::widgets::chips::toggle;
 use crate::widgets::copy::{NOT_COPIED, copy_text};
 use crate::widgets::empty::empty;
 use crate::widgets::style::set_style;
+use crate::widgets::toolbar::Toolbar;
 use crate::widgets::virtual_list::use_virtual_list;
 
 /// What would fill an empty list.
@@ -245,7 +246,7 @@ pub fn Events() -> Html {
 
     html! {
         <section class="events" ref={node} data-testid="events">
-            <div class="bar">
+            <Toolbar label="Events">
                 { action_toggles(&model) }
                 <div class="toggles">
                     if is_live {
@@ -254,7 +255,7 @@ pub fn Events() -> Html {
                     { toggle(*is_filtering, &on_filter, "events-filter", Some("Filter by line, size or stream"), html! { "Filter…" }) }
                     { column_menu(&model, &columns) }
                 </div>
-                <span class="bar-note" data-testid="events-count">
+                <span class="toolbar-note" data-testid="events-count">
                     if is_filtered {
                         { format!("{} of {}", Count(rows.into()), counted(events.into(), "event")) }
                     } else {
@@ -267,7 +268,7 @@ pub fn Events() -> Html {
                         { " · sorting…" }
                     }
                 </span>
-            </div>
+            </Toolbar>
             if *is_filtering {
                 <FilterForm on_close={on_filter.clone()} />
             }

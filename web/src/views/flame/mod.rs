@@ -32,6 +32,7 @@ use crate::widgets::chips::toggle;
 use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, share};
 use crate::widgets::stack_list::all;
+use crate::widgets::toolbar::Toolbar;
 
 /// The width requested until the real one is known.
 const FIRST_WIDTH: f32 = 1000.0;
@@ -383,7 +384,7 @@ fn bar(model: &ModelHandle, chosen: Option<&str>) -> Html {
         Callback::from(move |()| model.dispatch(action.clone()))
     };
     html! {
-        <div class="bar">
+        <Toolbar label="Flame graph">
             <div class="segmented" role="group" aria-label="Direction">
                 { toggle(!bottom_up, &send(Action::Set(Setting::FlameBottomUp(false))), "flame-top-down",
                     Some("From the program's entry point down to the allocating frame"), html! { "Top-down" }) }
@@ -408,6 +409,6 @@ fn bar(model: &ModelHandle, chosen: Option<&str>) -> Html {
                     Some("Also show what shrank, coloured by change"), html! { "Differences" }) }
             }
             { transforms::menu(model, chosen) }
-        </div>
+        </Toolbar>
     }
 }

@@ -11,6 +11,7 @@ use crate::model::{Action, Selection, Setting};
 use crate::render::palette::Palette;
 use crate::views::controls::{choice, sends};
 use crate::widgets::chips::paint_chip;
+use crate::widgets::toolbar;
 
 /// Properties of [`Toolbar`].
 #[derive(PartialEq, Properties)]
@@ -43,7 +44,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
     };
     let is_whole = view.window == model.extent() && view.heatmap_offsets.is_none();
     html! {
-        <div class="canvas-toolbar" role="toolbar" aria-label="Heatmap">
+        <toolbar::Toolbar label="Heatmap">
             <div class="choices" role="group" aria-label="Rows">
                 { choice("heatmap-addresses", "Addresses", "One row for each stretch of addresses", !by_size, sends(&model, Action::Set(Setting::HeatmapSizes(false)))) }
                 { choice("heatmap-sizes", "Request sizes", "One row for each size of request: the free memory that could serve it", by_size, sends(&model, Action::Set(Setting::HeatmapSizes(true)))) }
@@ -74,7 +75,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 }
             </span>
             <span class="toolbar-note" data-testid="heatmap-note">{ &props.note }</span>
-        </div>
+        </toolbar::Toolbar>
     }
 }
 

@@ -34,6 +34,7 @@ use crate::render::math::exp2;
 use crate::views::menu_target::use_menu_target;
 use crate::widgets::format::counted;
 use crate::widgets::style::{pixels, set_style};
+use crate::widgets::toolbar::Toolbar;
 
 /// Wheel movement in pixels that doubles or halves the magnification.
 const WHEEL_OCTAVE: f64 = 240.0;
@@ -172,7 +173,7 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
     let zoom = model.view.segment_zoom;
     let zoomed = move |factor: f32| sends(model, Action::SetSegmentZoom(zoom * factor));
     html! {
-        <div class="canvas-toolbar" role="toolbar" aria-label="Segments">
+        <Toolbar label="Segments">
             <div class="choices" role="group" aria-label="Layout">
                 { choice("layout-scale", "To scale", "All segments at one scale, in address order", layout == SegmentLayout::ToScale, sends(model, Action::Set(Setting::SegmentLayout(SegmentLayout::ToScale)))) }
                 { choice("layout-packed", "Packed", "One row per segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::Set(Setting::SegmentLayout(SegmentLayout::Packed)))) }
@@ -199,7 +200,7 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
                 <button type="button" class="choice" disabled={zoom >= SegmentsQuery::MOST_ZOOM} title="Zoom in (Ctrl+wheel)" aria-label="Zoom in" onclick={zoomed(2.0)} data-testid="segments-zoom-in">{ "+" }</button>
             </div>
             <span class="toolbar-note" data-testid="segments-note">{ map.map(note).unwrap_or_default() }</span>
-        </div>
+        </Toolbar>
     }
 }
 

@@ -7,6 +7,7 @@ use yew::prelude::*;
 use crate::hooks::{ModelHandle, compare_steps, zoom_to_range};
 use crate::model::{Action, Setting};
 use crate::views::controls::{choice, color_menu, sends};
+use crate::widgets::toolbar::Toolbar;
 
 /// What [`toolbar`] needs.
 pub struct ToolbarProps {
@@ -35,7 +36,7 @@ pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
     };
     let (reserved, requested) = (!model.view.settings.fits_requested, model.view.settings.fits_requested);
     html! {
-        <div class="canvas-toolbar" role="toolbar" aria-label="Timeline">
+        <Toolbar label="Timeline">
             { color_menu("timeline-color", &model) }
             <div class="choices" role="group" aria-label="X axis">
                 if has_times {
@@ -63,8 +64,8 @@ pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
                 title="Show the range over the whole width (Enter)" onclick={zoom} data-testid="timeline-zoom-range">
                 { "Zoom to range" }
             </button>
-            <span class="toolbar-note is-whole" title="Where they are grouped, zoom in to see each one" data-testid="timeline-note">{ &props.note }</span>
-        </div>
+            <span class="toolbar-note" title="Where they are grouped, zoom in to see each one" data-testid="timeline-note">{ &props.note }</span>
+        </Toolbar>
     }
 }
 
