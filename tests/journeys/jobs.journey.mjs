@@ -42,25 +42,65 @@ test('a recording is pinned and unpinned, also over a reload', async (t) => {
   assert.equal((await sessions(server))[0].pinned, false);
 });
 
-test('nothing of a row is cut off on a desktop, however wide', async (t) => {
+test('nothing of the list is cut off on a desktop, however wide and long it is', async (t) => {
   const server = await startServer(t);
   await startJob(t, server.url, 'transformer', '--steps', '3').ended;
-  const page = await openPage(t);
-  await at(page, 'session-pin').waitFor();
-  for (const width of [1200, 1366, 1440, 1920]) {
-    await page.tab.setViewportSize({ width, height: 800 });
-    const cut = await page.tab.evaluate(() => {
-      const list = document.querySelector('.sessions').getBoundingClientRect();
-      const parts = document.querySelectorAll('.session :is(button, a, b), .session-numbers > *, .session-devices');
-      if (parts.length < 5) return [`only ${parts.length} parts`];
-      return [...parts]
-        .filter((part) => {
-          const { left, right } = part.getBoundingClientRect();
-          return left < list.left - 1 || right > list.right + 1 || part.scrollWidth > part.clientWidth + 1 && getComputedStyle(part).overflowX !== 'visible';
-        })
-        .map((part) => part.textContent || part.className);
+  for (const count of [1, 5, 20]) {
+    const page = await openPage(t);
+    // Rows with all that a row may have.
+    await rewrite(page, (list) => {
+      const [one] = list.sessions;
+      const state = ['live', 'lost', 'ended'];
+      list.sessions = Array.from({ length: count }, (_, i) => ({
+        ...one,
+        id: i === 0 ? one.id : one.id.slice(0, -2) + String(i).padStart(2, '0'),
+        name: i % 2 ? 'pretrain-llama-3-70b-with-a-long-name.py' : one.name,
+        state: state[i % 3],
+        rank: i,
+        events: 123_456_789,
+        events_per_second: 1_234_567,
+        lost: i % 4 === 1 ? 1_234_567 : 0,
+        damaged_bytes: i % 4 === 1 ? 123_456 : 0,
+        oom: i % 4 === 1 ? 1 : 0,
+        delete_us: i % 5 === 0 ? Date.now() * 1000 + 23.5 * HOUR_US : null,
+        devices: Array.from({ length: 1 + (i % 5) }, (_, number) => ({ number, name: 'NVIDIA H100 80GB HBM3', capacity: 85e9, reserved: 84e9, allocated: 83e9 })),
+      }));
+      list.total = count;
     });
-    assert.deepEqual(cut, [], `${width}`);
+    await page.tab.goto(server.url);
+    await until(`${count} jobs`, () => at(page, 'session-pin').count(), (shown) => shown === count);
+    for (const width of [1200, 1366, 1440, 1920]) {
+      await page.tab.setViewportSize({ width, height: 800 });
+      const cut = await page.tab.evaluate(() => {
+        const stage = document.querySelector('.stage');
+        const list = document.querySelector('.sessions').getBoundingClientRect();
+        const parts = [...document.querySelectorAll('.session, .session > *, .session :is(button, a, b), .session-numbers > *, .session-devices > *, .session-marks > *')];
+        const isCut = (part) => {
+          const { left, right, width } = part.getBoundingClientRect();
+          if (width === 0) return false;
+          const isClipped = getComputedStyle(part).overflowX !== 'visible' && part.scrollWidth > part.clientWidth + 1;
+          // A name may be as long as it likes: it ends with an ellipsis, and its tooltip has the whole.
+          return left < list.left - 1 || right > list.right + 1 || (isClipped && !part.matches('.session-open, .session-place'));
+        };
+        // Each row has what it shows within its own height, and the page is as wide as the window.
+        const overlaps = [...document.querySelectorAll('.session')].flatMap((row) => {
+          const box = row.getBoundingClientRect();
+          return [...row.children].filter((part) => part.getBoundingClientRect().bottom > box.bottom + 1);
+        });
+        const beside = [...document.querySelectorAll('.session')].flatMap((row) => {
+          const cells = [...row.querySelectorAll('.session-name > *, .session-devices > *, .session-spark, .session-numbers > *, .session-marks > *, .session-acts > *')].map((cell) => [cell, cell.getBoundingClientRect()]);
+          return cells.filter(([one, a], i) => a.width > 0 && cells.slice(0, i).some(([other, b]) =>
+            one.parentElement !== other.parentElement && b.width > 0 && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)).map(([cell]) => cell);
+        });
+        const wide = stage.scrollWidth > stage.clientWidth ? [stage] : [];
+        return [...parts.filter(isCut), ...overlaps, ...beside, ...wide].map((part) => `${part.className}: ${part.textContent}`);
+      });
+      assert.deepEqual(cut, [], `${count} jobs at ${width}`);
+      await page.tab.locator('.session').last().scrollIntoViewIfNeeded();
+      const [box, stage] = [await page.tab.locator('.session').last().boundingBox(), await page.tab.locator('.stage').boundingBox()];
+      assert.ok(box.y >= stage.y && box.y + box.height <= stage.y + stage.height + 1, `the last of ${count} jobs is reached at ${width}`);
+      if (width !== 1366) await page.screenshot(`jobs-${count}-${width}`);
+    }
   }
 });
 
