@@ -120,34 +120,55 @@ test('the failed request is shown where it did not fit, and the card can be clos
   await at(page, 'verdict-section').waitFor();
 });
 
-test('a trace without a failure has a verdict, and no card', async (t) => {
+test('a trace without a failure has a verdict in one line, which unfolds', async (t) => {
   const page = await openPage(t);
   await page.load(record(t, 'transformer', '--steps', '3'));
-  await goTo(page, 'Findings');
+  await at(page, 'verdict-unfailed').waitFor();
+  assert.match(await text(page, 'verdict-headline'), /^No request failed: [\d.]+ \S+ allocated at the peak, [\d.]+ \S+ reserved$/);
+  assert.match(await text(page, 'verdict-line'), /\.py:\d+/);
+  assert.ok((await at(page, 'verdict-unfailed').boundingBox()).height < 40);
+  await page.screenshot('verdict-unfailed');
+  await at(page, 'verdict-fold').click();
+  assert.match(await text(page, 'verdict-sentence'), /^No request failed; at the peak, .*\.$/);
+  await at(page, 'verdict-findings').click();
   await at(page, 'verdict-section').waitFor();
   assert.equal(await at(page, 'verdict-section').getAttribute('data-cause'), 'none');
   assert.equal(await at(page, 'verdict').count(), 0);
+  assert.equal(await at(page, 'verdict-unfailed').count(), 0, 'the tab has it');
 });
 
-test('nothing moves when the verdict comes, nor where there is none', async (t) => {
-  const whole = record(t, 'transformer', '--steps', '3');
+test('nothing moves when the verdict comes, whatever it is, nor does the scale', async (t) => {
+  const [whole, growing] = [record(t, 'transformer', '--steps', '3'), record(t, 'leak', '--steps', '60', '--capacity', '80GiB')];
   for (const [width, height] of [[1440, 900], [1024, 700], [390, 844]]) {
     const page = await openPage(t, { width, height });
     await page.tab.addInitScript(() => {
       window.places = new Set();
+      window.labels = {};
       const look = () => {
-        const panes = document.querySelector('.panes')?.getBoundingClientRect();
-        if (panes) window.places.add(`${panes.top} to ${panes.bottom}`);
+        for (const name of ['.panes', '[data-testid="timeline-canvas"]']) {
+          const place = document.querySelector(name)?.getBoundingClientRect();
+          if (place?.height > 0) window.places.add(`${name} from ${place.top} to ${place.bottom}`);
+        }
         requestAnimationFrame(look);
       };
       requestAnimationFrame(look);
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function draw(text, x, y) {
+        // The labels of the height, which stand to the left of the plot.
+        const isLabel = this.canvas.closest('[data-testid="timeline-canvas"]') && /[KMG]iB$/.test(text) && x < 68;
+        if (isLabel) (window.labels[text] ??= new Set()).add(Math.round(y));
+        return fillText.call(this, text, x, y);
+      };
     });
-    for (const open of [(page) => page.loadSample(), (page) => page.load(whole)]) {
+    for (const [cause, open] of [['leak', (page) => page.loadSample()], ['growth', (page) => page.load(growing)], ['none', (page) => page.load(whole)]]) {
       await page.open();
       await open(page);
+      await at(page, { leak: 'verdict', growth: 'verdict-growth', none: 'verdict-unfailed' }[cause]).waitFor();
       await answered(page);
       const places = await page.tab.evaluate(() => [...window.places]);
-      assert.equal(places.length, 1, `${width} by ${height}: ${places.join(', ')}`);
+      assert.equal(places.length, 2, `${cause}, ${width} by ${height}: ${places.join(', ')}`);
+      const labels = await page.tab.evaluate(() => Object.entries(window.labels).map(([text, heights]) => [text, ...heights]));
+      assert.ok(labels.length > 1 && labels.every((label) => label.length === 2), `${cause}, ${width} by ${height}: ${JSON.stringify(labels)}`);
     }
   }
 });

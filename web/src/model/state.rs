@@ -481,10 +481,10 @@ impl Model {
         self.integrity() != Integrity::default() || self.device().is_some_and(lacks)
     }
 
-    /// Returns whether the verdict on a failure is on its way. Its card's room is kept, so that nothing moves when it comes.
+    /// Returns whether the verdict is on its way. Its card's room is kept, so that nothing moves when it comes.
     pub fn awaits_verdict(&self) -> bool {
         let file = self.file().filter(|file| !file.is_verdict_closed && file.live.is_none());
-        file.is_some() && self.diagnosis().is_none() && self.device().is_some_and(|device| !device.ooms.is_empty())
+        file.is_some() && self.diagnosis().is_none() && self.device().is_some()
     }
 
     /// Returns the failure that pictures are about: the one at the cursor, otherwise the one that matters most.

@@ -1,4 +1,4 @@
-//! The place of the verdict card until it comes: empty, or with the news that a running job's request failed. It is as high as the
+//! The place of the verdict card until it comes: almost empty, or with the news that a running job's request failed. It is as high as the
 //! card, so that the views below stay where they are.
 
 use yew::prelude::*;
@@ -19,6 +19,13 @@ pub fn verdict_room(model: &ModelHandle, has_card: bool) -> Html {
     let Some(oom) = oom else {
         if !has_card || !model.awaits_verdict() {
             return Html::default();
+        }
+        if model.device().is_some_and(|device| device.ooms.is_empty()) {
+            return html! {
+                <div class="verdict is-slim" data-testid="verdict-awaited">
+                    <div class="verdict-head"><h2>{ "Looking for problems…" }</h2></div>
+                </div>
+            };
         }
         return html! {
             <div {class} aria-hidden="true">

@@ -11,6 +11,7 @@ use yew::prelude::*;
 use super::controls::sends;
 use crate::hooks::{ModelHandle, Tries, find_remedy, palette, use_answer, use_model, use_remedies};
 use crate::model::{Action, Live, Selection, Tab};
+use crate::render::palette::Palette;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::copy::CopyButton;
@@ -20,7 +21,7 @@ use crate::widgets::icon::{Symbol, icon};
 /// Maximum number of remedies on the card; the findings tab has all of them.
 const REMEDIES: usize = 3;
 
-/// The card over the view of a trace in which a request failed.
+/// The card over the view: why a request failed, or in one line that none did.
 #[component]
 pub fn VerdictCard() -> Html {
     let model = use_model();
@@ -43,14 +44,14 @@ pub fn VerdictCard() -> Html {
     let tries = use_remedies(&model, verdict);
     // Of this failure: another one's card begins folded.
     let unfolded = use_state_eq(|| None::<u32>);
-    // No failure has the position 0, which stands for what grows.
+    // No failure has the position 0, which stands for a trace without one.
     let about = position.unwrap_or(0);
     let is_unfolded = *unfolded == Some(about);
     let fold = Callback::from(move |_: MouseEvent| unfolded.set((!is_unfolded).then_some(about)));
     let folding = html! {
         <button type="button" class="toolbar-button verdict-fold" aria-expanded={is_unfolded.to_string()} onclick={fold} data-testid="verdict-fold">{ if is_unfolded { "Less" } else { "More" } }</button>
     };
-    let (Some(failure), Some(position)) = (failure, position) else { return growth(&model, is_unfolded, folding) };
+    let (Some(failure), Some(position)) = (failure, position) else { return unfailed(&model, is_unfolded, folding) };
     // Another view, or two, have the room: the card is about the failure that the timeline shows.
     let is_beside = model.view.split.is_some() || model.view.tab != Tab::Timeline;
     let asked = format!("{} asked", Bytes(failure.requested));
@@ -90,7 +91,7 @@ pub fn VerdictCard() -> Html {
                     { requester(&model, failure) }
                     { list("What to try", tries.collect()) }
                     { numbers(failure) }
-                    { used_for(failure) }
+                    { used_for(&palette(&model), failure) }
                     { to_findings(&model) }
                 </div>
             }
@@ -98,31 +99,34 @@ pub fn VerdictCard() -> Html {
     }
 }
 
-/// Renders what is said of a line that holds more at every step, where no request has failed.
-fn growth(model: &ModelHandle, is_unfolded: bool, folding: Html) -> Html {
-    let is_open = model.file().is_some_and(|file| !file.is_verdict_closed) && !model.live().is_some_and(Live::is_open);
-    let diagnosis =
-        model.diagnosis().filter(|diagnosis| is_open && diagnosis.verdict.is_growing && diagnosis.failed == 0);
-    let Some(verdict) = diagnosis.map(|diagnosis| &diagnosis.verdict) else { return Html::default() };
-    let mut tries = verdict.remedies.iter().map(|advice| remedy(advice, verdict.line.as_deref()));
-    let first = tries.next();
+/// Renders the verdict where no request has failed: one line, and the rest once it is unfolded.
+fn unfailed(model: &ModelHandle, is_unfolded: bool, folding: Html) -> Html {
+    let file =
+        model.file().filter(|file| !file.is_verdict_closed && !file.live.as_ref().is_some_and(|live| live.is_open()));
+    let diagnosis = model.diagnosis().filter(|diagnosis| diagnosis.failed == 0);
+    let Some((file, verdict)) = file.zip(diagnosis.map(|diagnosis| &diagnosis.verdict)) else { return Html::default() };
+    // The place of a job's verdict was not kept while it ran.
+    if verdict.headline.is_empty() || !verdict.is_growing && file.live.is_some() {
+        return Html::default();
+    }
+    let (label, name) = match verdict.is_growing {
+        true => ("What grows", "verdict-growth"),
+        false => ("Verdict", "verdict-unfailed"),
+    };
     html! {
-        <section class={classes!("verdict", "is-growth", is_unfolded.then_some("is-unfolded"))} aria-label="What grows" data-testid="verdict-growth">
+        <section class={classes!("verdict", "is-slim", verdict.is_growing.then_some("is-growth"), is_unfolded.then_some("is-unfolded"))} aria-label={label} data-testid={name}>
             <header class="verdict-head">
                 { headline(&verdict.headline, "") }
+                <div class="verdict-brief" data-testid="verdict-brief">{ line(model, verdict) }</div>
                 <span class="verdict-acts">
                     { folding }
                     { closer(model, Action::SetVerdictOpen(false)) }
                 </span>
             </header>
-            <div class="verdict-brief" data-testid="verdict-brief">
-                { line(model, verdict) }
-                { list("Try first", first.into_iter().collect()) }
-            </div>
             if is_unfolded {
                 <div class="verdict-more">
                     { words(&verdict.sentence, verdict.line.as_deref()) }
-                    { list("What to try", tries.collect()) }
+                    { remedies(verdict.remedies.iter(), verdict.line.as_deref()) }
                     { to_findings(model) }
                 </div>
             }
@@ -204,7 +208,7 @@ pub fn VerdictSection() -> Html {
                 <p>{ saver(&model, verdict.cause) }</p>
             }
             { failure.map(numbers).unwrap_or_default() }
-            { failure.map(used_for).unwrap_or_default() }
+            { failure.map(|failure| used_for(&palette(&model), failure)).unwrap_or_default() }
         </section>
     }
 }
@@ -317,8 +321,8 @@ fn tries_list(Tries { remedies, checking }: &Tries, line: Option<&str>) -> Vec<H
 }
 
 /// Renders what to try.
-pub fn remedies<'a>(remedies: impl Iterator<Item = &'a Remedy>) -> Html {
-    list("What to try", remedies.take(REMEDIES).map(|advice| remedy(advice, None)).collect())
+pub fn remedies<'a>(remedies: impl Iterator<Item = &'a Remedy>, line: Option<&str>) -> Html {
+    list("What to try", remedies.take(REMEDIES).map(|advice| remedy(advice, line)).collect())
 }
 
 /// Renders a list of what to try; nothing if it is empty.
@@ -340,7 +344,7 @@ fn remedy(remedy: &Remedy, line: Option<&str>) -> Html {
 }
 
 /// Renders what the memory was used for at a failure.
-fn used_for(failure: &FailedRequest) -> Html {
+fn used_for(palette: &Palette, failure: &FailedRequest) -> Html {
     if failure.categories.iter().all(|of| of.category == Category::Unknown) {
         return Html::default();
     }
@@ -349,7 +353,7 @@ fn used_for(failure: &FailedRequest) -> Html {
         <p class="verdict-numbers" data-testid="verdict-categories">
             <span class="dim" title="From stacks, sizes and lifetimes: the details of an allocation name the rule">{ "By category, guessed:" }</span>
             { for failure.categories.iter().map(|of| html! {
-                <span key={of.category.code()}>{ of.category.name() }{ " " }{ bytes_text(of.bytes) }<span class="dim">{ format!(" {}", share(of.bytes, all)) }</span></span>
+                <span key={of.category.code()}>{ paint_chip(palette, Paint::category(of.category)) }{ of.category.name() }{ " " }{ bytes_text(of.bytes) }<span class="dim">{ format!(" {}", share(of.bytes, all)) }</span></span>
             }) }
         </p>
     }

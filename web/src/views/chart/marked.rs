@@ -93,6 +93,15 @@ pub fn failures<'a>(model: &'a Model, ooms: &[Oom], window: Window) -> Vec<(f64,
     seen.filter_map(|oom| Some((oom.x, model.failure_at(oom.position)?))).collect()
 }
 
+/// Returns the largest of the requests that failed in a window. Those of a whole trace are known before their coordinates are.
+pub fn largest_failed(model: &Model, ooms: &[Oom], window: Window) -> Option<u64> {
+    let extent = model.extent();
+    if window.start <= extent.start && window.end >= extent.end {
+        return model.device()?.ooms.iter().map(|(_, bytes)| *bytes).max();
+    }
+    ooms.iter().filter(|oom| (window.start..=window.end).contains(&oom.x)).map(|oom| oom.bytes).max()
+}
+
 /// Returns the one of some failures that is drawn: the one at the cursor, otherwise the one that matters most, otherwise the
 /// first.
 pub fn drawn_failure<'a>(model: &Model, failures: &[(f64, &'a FailedRequest)]) -> Option<(f64, &'a FailedRequest)> {

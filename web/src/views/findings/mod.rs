@@ -64,7 +64,7 @@ pub fn finding_row(model: &ModelHandle, finding: &Finding, is_brief: bool) -> Ht
                 } else {
                     <p>{ unbroken(&finding.message) }</p>
                 }
-                { remedies(tries) }
+                { remedies(tries, None) }
             </div>
             if finding.position.is_some() || finding.evidence.is_some() {
                 <button type="button" class="act" onclick={show(model, finding)} title="Show the evidence" data-testid="finding-show">{ "Show" }</button>

@@ -36,13 +36,24 @@ const MOST_HEIGHTS: u64 = 2;
 /// Room for the label above the mark, in pixels, and the largest share of the plot that it may take.
 const LABEL_ROOM: (f64, f64) = (48.0, 0.2);
 
-/// Returns the height that shows all requests that failed in view, with room for a label above them on a plot of `pixels`,
-/// and the largest total: it does not depend on which of them is drawn.
-pub fn height_of<'a>(failures: impl Iterator<Item = &'a FailedRequest>, largest: u64, pixels: f64) -> u64 {
-    let tops = failures.map(|failure| failure.reserved.saturating_add(failure.asked_of_driver.max(1)));
-    let Some(top) = tops.max() else { return largest };
+/// Returns the most bytes that the driver is asked for at once, for a request: a segment.
+const fn segment(requested: u64) -> u64 {
+    const MIB: u64 = 1 << 20;
+    match requested {
+        0..=MIB => 2 * MIB,
+        ..=10_485_760 => 20 * MIB,
+        _ => requested.div_ceil(2 * MIB).saturating_mul(2 * MIB),
+    }
+}
+
+/// Returns the height that shows the largest of the requests that failed in view on top of the largest total, with room for a label
+/// above it on a plot of `pixels`. It depends neither on which of them is drawn, nor on the verdict: the scale does not change
+/// when it comes.
+pub fn height_of(requested: Option<u64>, largest: u64, pixels: f64) -> u64 {
+    let Some(requested) = requested else { return largest };
     let room = (LABEL_ROOM.0 / pixels.max(1.0)).min(LABEL_ROOM.1);
-    let top = top.min(largest.saturating_mul(MOST_HEIGHTS)) as f64 / (1.0 - room);
+    let top =
+        largest.saturating_add(segment(requested)).min(largest.saturating_mul(MOST_HEIGHTS)) as f64 / (1.0 - room);
     largest.max(top as u64)
 }
 
@@ -158,12 +169,10 @@ mod tests {
 
     #[test]
     fn the_height_shows_every_failure_in_view_but_none_out_of_proportion() {
-        let of = |sizes: &[u64], largest| {
-            let all: Vec<_> = sizes.iter().map(|size| failure(*size)).collect();
-            height_of(all.iter(), largest, 480.0)
-        };
-        assert_eq!((of(&[], 120), of(&[10, 60], 120), of(&[10], 120)), (120, 177, 122));
-        assert_eq!(of(&[u64::MAX], 120), 266);
-        assert_eq!(height_of([failure(60)].iter(), 120, 1.0), 200, "a low plot keeps four fifths");
+        const MIB: u64 = 1 << 20;
+        let of = |requested: Option<u64>| height_of(requested.map(|mib| mib * MIB), 120 * MIB, 480.0) / MIB;
+        assert_eq!((of(None), of(Some(1)), of(Some(10)), of(Some(59))), (120, 135, 155, 200));
+        assert_eq!(of(Some(1 << 40)), 266);
+        assert_eq!(height_of(Some(60 * MIB), 120 * MIB, 1.0) / MIB, 225, "a low plot keeps four fifths");
     }
 }

@@ -36,7 +36,7 @@ use crate::browser::Timeout;
 use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
 use crate::views::chart::gesture::{Gesture, PlotArea};
-use crate::views::chart::marked::{drawn_failure, failures, use_marks};
+use crate::views::chart::marked::{drawn_failure, failures, largest_failed, use_marks};
 use crate::views::chart::marks;
 use crate::views::whatif::{RunLines, use_lines_over};
 use crate::widgets::format::counted;
@@ -83,9 +83,10 @@ pub fn Timeline() -> Html {
     let failures = failures(&model, &marks.ooms, view.window);
     let ghost = drawn_failure(&model, &failures).map(|(x, failure)| Ghost::new(x, failure));
     // The height does not depend on the cursor: a click must not move the picture.
+    let failed = largest_failed(&model, &marks.ooms, view.window);
     let fitting = |answer: &Rc<Answer>, runs_most: u64| {
         let largest = largest(answer, &model, fits_requested)?.max(runs_most);
-        Some(fitting_height(height_of(failures.iter().map(|failure| failure.1), largest, plot.height)))
+        Some(fitting_height(height_of(failed, largest, plot.height)))
     };
     let ratio = canvas.size().ratio;
     let columns = (plot.width * ratio).round() as u32;
@@ -99,7 +100,9 @@ pub fn Timeline() -> Html {
     let fit = {
         let seen = seen.borrow();
         let found = seen.as_ref().and_then(|answer| fitting(answer, runs_most));
-        let fit = found.or(*last_fit.borrow()).unwrap_or_else(|| fitting_height(whole_height));
+        let fit = found
+            .or(*last_fit.borrow())
+            .unwrap_or_else(|| fitting_height(height_of(failed, whole_height, plot.height)));
         *last_fit.borrow_mut() = Some(fit);
         fit
     };
