@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { startJob, startServer } from './program.mjs';
-import { addressSays, at, bytesIn, copied, goTo, movesFrom, number, openSample, press, says, standsAt, until } from './workbench.mjs';
+import { addressSays, at, bytesIn, copied, goTo, movesFrom, number, openSample, press, says, standsAt, unfoldToolbar, until } from './workbench.mjs';
 
 /** Returns the action toggles with their counts. */
 async function counts(page) {
@@ -82,6 +82,7 @@ test('the menu of columns is whole, and tells which columns have no room', async
   const page = await openPage(t, { width: 1024, height: 700 });
   await openSample(page);
   await goTo(page, 'Events');
+  await unfoldToolbar(page);
   await at(page, 'events-columns').click();
   const list = await at(page, 'events-columns-list').boundingBox();
   const view = await at(page, 'events').boundingBox();
@@ -194,6 +195,7 @@ test('the list is sorted by a press on a head, and columns are chosen', async (t
   await addressSays(page, 'sort', null);
 
   assert.ok((await column(page, 'since')).length > 0, 'the time since the event before');
+  await unfoldToolbar(page);
   await at(page, 'events-columns').click();
   await at(page, 'column-address').click();
   await at(page, 'column-since').click();

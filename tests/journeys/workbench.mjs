@@ -131,6 +131,12 @@ export async function goTo(page, name) {
   await until(`${name} is the tab`, () => tab.getAttribute('aria-selected'), (is) => is === 'true');
 }
 
+/** Shows what has no room in the view's toolbar. */
+export async function unfoldToolbar(page) {
+  const more = at(page, 'toolbar-more');
+  if ((await more.count()) > 0 && (await more.getAttribute('aria-expanded')) === 'false') await more.click();
+}
+
 /** Presses keys one after the other, with nothing in between. */
 export async function press(page, ...keys) {
   for (const key of keys) await page.tab.keyboard.press(key);

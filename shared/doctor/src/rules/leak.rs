@@ -81,7 +81,7 @@ mod tests {
         let [leak] = findings.as_slice() else { panic!("{findings:?}") };
         assert_eq!(
             leak.message,
-            "m/a.py:7 (log) held 10.0 MiB a quarter of the way through and 40.0 MiB at the end, more at every step. 40 \
+            "m/a.py:7 (log) held 9.00 MiB a quarter of the way through and 40.0 MiB at the end, more at every step. 40 \
              allocations of it were still live after event 1,241, the first since event 32."
         );
         assert_eq!((leak.code, leak.severity, leak.bytes), (FindingCode::Leak, Severity::Failure, Some(40 << 20)));

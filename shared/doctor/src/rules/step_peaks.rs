@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_line_that_leaks_is_not_told_as_growth_as_well() {
-        let mut lines = "segment_alloc 0x10000000 1048576000\n".to_owned();
+        let mut lines = "segment_alloc 0x10000000 2147483648\n".to_owned();
         for step in 1..=20_u64 {
             // Three lines need more for a moment, and a fourth keeps more than each of them needs.
             for (i, line) in ["a", "b", "c"].iter().enumerate() {
