@@ -35,7 +35,7 @@ pub fn VerdictCard() -> Html {
             .map(|position| Query::FailureDiagnosis(FailureDiagnosisQuery { position })),
     );
     let diagnosed = match (whole, other.as_deref()) {
-        (Some(whole), _) => Some(whole),
+        (Some(whole), _) => Some(&**whole),
         (None, Some(Answer::Diagnosis(other))) => Some(&**other),
         _ => None,
     };
