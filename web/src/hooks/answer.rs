@@ -156,7 +156,7 @@ impl Asker {
             (to, query, slot.generation)
         };
         let asker = self.clone();
-        let reply = Callback::from(move |answer| asker.receive(generation, answer));
+        let reply = Callback::from(move |answer: Rc<Answer>| asker.receive(generation, answer));
         self.handle.workers().ask(to.0, to.1, query, reply);
     }
 
@@ -180,20 +180,20 @@ impl Asker {
 
 /// Returns a function that asks a single question about the current device, for event handlers, as [`ask`] does.
 #[hook]
-pub fn use_ask() -> Rc<dyn Fn(Query, Callback<Answer>)> {
+pub fn use_ask() -> Rc<dyn Fn(Query, Callback<Rc<Answer>>)> {
     let model = use_model();
     Rc::new(move |query, reply| ask(&model, query, reply))
 }
 
 /// Asks a single question about the current device. The reply comes once, or never if another file or device is shown
 /// by then, or if the session has dropped its oldest events, since positions are relative to them.
-pub fn ask(handle: &ModelHandle, query: Query, reply: Callback<Answer>) {
+pub fn ask(handle: &ModelHandle, query: Query, reply: Callback<Rc<Answer>>) {
     let Some(asked) = subject(&handle.now()) else { return };
     let ((key, device), _) = asked;
     let model = handle.clone();
     let reply = Callback::from(move |answer| {
         if subject(&model.now()) == Some(asked) {
-            reply.emit(Rc::unwrap_or_clone(answer));
+            reply.emit(answer);
         }
     });
     handle.workers().ask(key, device, query, reply);

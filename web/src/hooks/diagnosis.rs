@@ -78,7 +78,7 @@ pub fn use_diagnosis() {
         now.timer = None;
         drop(now);
         let handle = model.clone();
-        let reply = Callback::from(move |answer| {
+        let reply = Callback::from(move |answer: Rc<Answer>| {
             {
                 let mut now = pace.borrow_mut();
                 if now.asked == Some(subject) {
@@ -89,10 +89,10 @@ pub fn use_diagnosis() {
             }
             let live = handle.now();
             let epoch = live.entry(subject.key).and_then(|file| file.live.as_ref()).map_or(0, |live| live.epoch);
-            let Answer::Diagnosis(diagnosis) = Rc::unwrap_or_clone(answer) else { return };
+            let Answer::Diagnosis(diagnosis) = &*answer else { return };
             if epoch == subject.epoch {
                 let Subject { key, device, .. } = subject;
-                handle.dispatch(Action::Diagnosed { key, device, diagnosis: Shared::new(*diagnosis) });
+                handle.dispatch(Action::Diagnosed { key, device, diagnosis: Shared::new((**diagnosis).clone()) });
             } else {
                 // What was dropped in the meantime has moved all positions.
                 pace.borrow_mut().asked = None;

@@ -1,5 +1,7 @@
 //! Hooks that react to changes of the model with a question to the worker.
 
+use std::rc::Rc;
+
 use query::{Answer, Axis, PositionAtQuery, Query, StateQuery, Window};
 use yew::prelude::*;
 
@@ -36,9 +38,9 @@ fn use_axis_follower() {
                 }
             };
             let (handle, shown) = (model.clone(), model.shown());
-            let on_first = Callback::from(move |first: Answer| {
+            let on_first = Callback::from(move |first: Rc<Answer>| {
                 let model = handle.clone();
-                let on_last = Callback::from(move |last: Answer| {
+                let on_last = Callback::from(move |last: Rc<Answer>| {
                     if let (Some(start), Some(end)) = (coordinate(&first), coordinate(&last))
                         && model.shown() == shown
                     {

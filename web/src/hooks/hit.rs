@@ -1,5 +1,7 @@
 //! Goes from match to match of the search.
 
+use std::rc::Rc;
+
 use query::{Answer, Hit, NextHitQuery, Query};
 use yew::Callback;
 
@@ -22,8 +24,8 @@ pub fn to_hit(model: &ModelHandle, forward: bool, found: Callback<Option<Hit>>) 
     ask(
         model,
         Query::NextHit(NextHitQuery { term, from, position: now.view.cursor, forward }),
-        Callback::from(move |answer| {
-            let Answer::NextHit(hit) = answer else { return };
+        Callback::from(move |answer: Rc<Answer>| {
+            let Answer::NextHit(hit) = *answer else { return };
             found.emit(hit);
             if let Some(hit) = hit {
                 handle.dispatch(Action::Select(Selection::Allocation(hit.allocation)));

@@ -1,5 +1,7 @@
 //! The selected range on the x axis: where it is, and how a part of the axis becomes a range of positions.
 
+use std::rc::Rc;
+
 use query::{Answer, Axis, PositionAtQuery, Query, StateQuery, Window};
 use yew::prelude::*;
 
@@ -31,11 +33,11 @@ pub fn select_range(model: &ModelHandle, part: Window) {
         Axis::Event => select(model, part.start.max(0.0) as u32, part.end.max(0.0) as u32),
         axis @ Axis::Time => {
             let handle = model.clone();
-            let on_start = Callback::from(move |answer| {
-                let Answer::PositionAt(from) = answer else { return };
+            let on_start = Callback::from(move |answer: Rc<Answer>| {
+                let Answer::PositionAt(from) = *answer else { return };
                 let model = handle.clone();
-                let on_end = Callback::from(move |answer| {
-                    if let Answer::PositionAt(to) = answer {
+                let on_end = Callback::from(move |answer: Rc<Answer>| {
+                    if let Answer::PositionAt(to) = *answer {
                         select(&model, from, to);
                     }
                 });
@@ -68,14 +70,15 @@ pub fn window_between(model: &ModelHandle, from: u32, to: u32, then: Callback<Wi
         return then.emit(Window { start: f64::from(from), end: f64::from(to) + 1.0 });
     }
     let (handle, shown) = (model.clone(), model.shown());
-    let on_start = Callback::from(move |answer| {
-        let Answer::State(start) = answer else { return };
+    let on_start = Callback::from(move |answer: Rc<Answer>| {
+        let Answer::State(start) = &*answer else { return };
+        let start = start.time_us;
         let (model, then) = (handle.clone(), then.clone());
-        let on_end = Callback::from(move |answer| {
-            if let Answer::State(end) = answer
+        let on_end = Callback::from(move |answer: Rc<Answer>| {
+            if let Answer::State(end) = &*answer
                 && model.shown() == shown
             {
-                then.emit(Window { start: start.time_us, end: end.time_us });
+                then.emit(Window { start, end: end.time_us });
             }
         });
         ask(&handle, Query::State(StateQuery { position: to }), on_end);

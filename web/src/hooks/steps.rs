@@ -1,5 +1,7 @@
 //! Steps that views refer to: two to compare, and the first finished one.
 
+use std::rc::Rc;
+
 use query::{Answer, Axis, Query, StepsQuery};
 use yew::prelude::*;
 
@@ -10,8 +12,8 @@ use crate::model::{Action, Listing};
 /// Lays the last whole step over the second one. In the first, an optimizer makes its state.
 pub fn compare_steps(model: &ModelHandle) {
     let handle = model.clone();
-    let on_list = Callback::from(move |answer| {
-        let Answer::Steps(list) = answer else { return };
+    let on_list = Callback::from(move |answer: Rc<Answer>| {
+        let Answer::Steps(list) = &*answer else { return };
         let whole: Vec<u32> = (0..).zip(&list.steps).filter(|(_, step)| step.is_whole).map(|(i, _)| i).collect();
         handle.dispatch(match *whole.as_slice() {
             [_, second, .., last] | [second, last] => Action::CompareSteps(Some((second, last))),

@@ -1,5 +1,7 @@
 //! Whether what is typed can be searched for.
 
+use std::rc::Rc;
+
 use query::term::Term;
 use query::{Answer, Query, SearchQuery};
 use yew::Callback;
@@ -11,8 +13,8 @@ use super::{ModelHandle, ask};
 pub fn check_term(model: &ModelHandle, text: &str, reply: &Callback<Result<(), String>>) {
     match Term::parse(text) {
         Ok(term) if term.has_regex() => {
-            let reply = reply.reform(|answer| match answer {
-                Answer::Search(result) => result.error.map_or(Ok(()), Err),
+            let reply = reply.reform(|answer: Rc<Answer>| match &*answer {
+                Answer::Search(result) => result.error.clone().map_or(Ok(()), Err),
                 _ => Ok(()),
             });
             ask(model, Query::Search(SearchQuery { term: text.to_owned() }), reply);

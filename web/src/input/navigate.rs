@@ -1,5 +1,7 @@
 //! Commands that need more than one action.
 
+use std::rc::Rc;
+
 use query::{
     AllocationQuery, Answer, Axis, EventFilter, LineStep, LineStepQuery, PositionAtQuery, Query, StateQuery,
     StepEventQuery, Window,
@@ -20,20 +22,20 @@ pub fn fit(model: &ModelHandle) {
     let (handle, shown) = (model.clone(), model.shown());
     match now.view.selection {
         Selection::Allocation(id) => {
-            let reply = Callback::from(move |answer| {
-                let Answer::Allocation(detail) = answer else { return };
+            let reply = Callback::from(move |answer: Rc<Answer>| {
+                let Answer::Allocation(detail) = &*answer else { return };
                 if handle.shown() != shown {
                     return;
                 }
                 let now = handle.now();
-                show_or_all(&handle, window_of(&detail, now.view.axis, now.extent()));
+                show_or_all(&handle, window_of(detail, now.view.axis, now.extent()));
             });
             ask(model, Query::Allocation(AllocationQuery { id }), reply);
         }
         Selection::Line(stack) | Selection::Site(stack) => {
             let query = LineStepQuery { stack, from: None, position: 0, forward: true };
-            let reply = Callback::from(move |answer| {
-                let Answer::LineStep(Some(LineStep { life: (from, to), .. })) = answer else { return };
+            let reply = Callback::from(move |answer: Rc<Answer>| {
+                let Answer::LineStep(Some(LineStep { life: (from, to), .. })) = *answer else { return };
                 let model = handle.clone();
                 let then = Callback::from(move |window| show_or_all(&model, window));
                 window_between(&handle, from, to, then);
@@ -67,8 +69,8 @@ pub fn step_line(model: &ModelHandle, forward: bool) {
     let handle = model.clone();
     let go = move |stack, from| {
         let model = handle.clone();
-        let reply = Callback::from(move |answer| {
-            if let Answer::LineStep(Some(step)) = answer {
+        let reply = Callback::from(move |answer: Rc<Answer>| {
+            if let Answer::LineStep(Some(step)) = *answer {
                 model.dispatch(Action::Select(Selection::Allocation(step.allocation)));
                 model.dispatch(Action::SetCursor(step.position));
             }
@@ -78,8 +80,8 @@ pub fn step_line(model: &ModelHandle, forward: bool) {
     match view.selection {
         Selection::Line(stack) | Selection::Site(stack) => go(stack, None),
         Selection::Allocation(id) => {
-            let reply = Callback::from(move |answer| {
-                if let Answer::Allocation(detail) = answer {
+            let reply = Callback::from(move |answer: Rc<Answer>| {
+                if let Answer::Allocation(detail) = &*answer {
                     go(detail.stack, Some(id));
                 }
             });
@@ -97,10 +99,10 @@ pub fn toggle_pin(model: &ModelHandle) {
         Selection::Allocation(id) => Query::Allocation(AllocationQuery { id }),
         _ => Query::State(StateQuery { position: view.cursor }),
     };
-    let reply = Callback::from(move |answer| {
-        let pin = match answer {
-            Answer::Allocation(detail) => pin_of_allocation(&detail),
-            Answer::State(state) => pin_of_moment(handle.now().device(), &state),
+    let reply = Callback::from(move |answer: Rc<Answer>| {
+        let pin = match &*answer {
+            Answer::Allocation(detail) => pin_of_allocation(detail),
+            Answer::State(state) => pin_of_moment(handle.now().device(), state),
             _ => return,
         };
         handle.dispatch(Action::TogglePin(pin));
@@ -127,9 +129,9 @@ pub fn step(model: &ModelHandle, forward: bool) {
     ask(
         model,
         Query::StepEvent(StepEventQuery { filter, position: now.view.cursor, forward }),
-        Callback::from(move |answer| {
-            if let Answer::StepEvent(Some(position)) = answer {
-                handle.dispatch(Action::SetCursor(position));
+        Callback::from(move |answer: Rc<Answer>| {
+            if let Answer::StepEvent(Some(position)) = &*answer {
+                handle.dispatch(Action::SetCursor(*position));
             }
         }),
     );
@@ -147,8 +149,8 @@ pub fn mark_range(model: &ModelHandle) {
     ask(
         model,
         Query::Allocation(AllocationQuery { id }),
-        Callback::from(move |answer| {
-            if let Answer::Allocation(detail) = answer {
+        Callback::from(move |answer: Rc<Answer>| {
+            if let Answer::Allocation(detail) = &*answer {
                 // Its own `alloc` is the first event of the range.
                 let from = detail.allocated_at.unwrap_or(0).saturating_sub(1);
                 let to = detail.free_completed_at.unwrap_or(u32::MAX);
@@ -174,10 +176,10 @@ pub fn extend_range(model: &ModelHandle, forward: bool) {
     }
     let handle = model.clone();
     let cursor = now.view.cursor;
-    let on_state = Callback::from(move |answer| {
-        let Answer::State(state) = answer else { return };
+    let on_state = Callback::from(move |answer: Rc<Answer>| {
+        let Answer::State(state) = &*answer else { return };
         let model = handle.clone();
-        let on_position = Callback::from(move |answer| match answer {
+        let on_position = Callback::from(move |answer: Rc<Answer>| match *answer {
             Answer::PositionAt(position) if (position > cursor) == forward && position != cursor => {
                 model.dispatch(Action::ExtendRange(position));
             }

@@ -263,7 +263,7 @@ struct Asker {
 impl Asker {
     /// Returns the position at a time.
     async fn position(&self, us: f64) -> Option<u32> {
-        match self.answer(Query::PositionAt(PositionAtQuery { axis: Axis::Time, x: us.max(0.0) })).await? {
+        match *self.answer(Query::PositionAt(PositionAtQuery { axis: Axis::Time, x: us.max(0.0) })).await? {
             Answer::PositionAt(position) => Some(position),
             _ => None,
         }
@@ -271,18 +271,18 @@ impl Asker {
 
     /// Returns the time of a position.
     async fn time(&self, position: u32) -> Option<f64> {
-        match self.answer(Query::State(StateQuery { position })).await? {
+        match &*self.answer(Query::State(StateQuery { position })).await? {
             Answer::State(state) => Some(state.time_us),
             _ => None,
         }
     }
 
-    async fn answer(&self, query: Query) -> Option<Answer> {
-        let found: Rc<RefCell<Option<Answer>>> = Rc::default();
+    async fn answer(&self, query: Query) -> Option<Rc<Answer>> {
+        let found: Rc<RefCell<Option<Rc<Answer>>>> = Rc::default();
         let promise = Promise::new(&mut |resolve: Function, _| {
             let found = Rc::clone(&found);
             let reply = Callback::from(move |answer| {
-                *found.borrow_mut() = Some(Rc::unwrap_or_clone(answer));
+                *found.borrow_mut() = Some(answer);
                 // A promise's own function never throws.
                 let _ = resolve.call0(&JsValue::NULL);
             });

@@ -70,9 +70,10 @@ impl Part {
             summary.encode(&mut out);
         }
         encoding::append(&mut out, &self.places);
-        encoding::append(&mut out, &self.answers.len());
-        for Answered { device, query, answer } in &self.answers {
-            let mut answer = answer.clone();
+        let copies = self.answers.iter().filter_map(|known| Some((known, known.answer.duplicate()?)));
+        let copies: Vec<(&Answered, Answer)> = copies.collect();
+        encoding::append(&mut out, &copies.len());
+        for (Answered { device, query, .. }, mut answer) in copies {
             let columns: Vec<ByteBuf> = take(&mut answer).into_iter().map(ByteBuf::from).collect();
             encoding::append(&mut out, device);
             query.encode(&mut out);

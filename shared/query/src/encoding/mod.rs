@@ -49,6 +49,14 @@ pub trait Encode: Sized {
 
     /// Takes a value from the front of `bytes`; `None` if there is none.
     fn take(bytes: &mut &[u8]) -> Option<Self>;
+
+    /// Returns a copy by way of bytes; `None` if they can't be read. To clone every answer field by field takes 17 kB of code, which
+    /// the page's engine would have for previews alone.
+    fn duplicate(&self) -> Option<Self> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        Self::take(&mut bytes.as_slice())
+    }
 }
 
 macro_rules! encode {

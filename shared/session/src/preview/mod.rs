@@ -21,6 +21,7 @@ pub use headline::Headline;
 pub use format::baked::Place;
 use format::baked::{Answered, Part};
 use query::diagnosis::DiagnosisQuery;
+use query::encoding::Encode as _;
 use query::{Answer, Axis, ColorBy, OverviewQuery, PositionAtQuery, Query, StepsQuery, Summary, TimelineQuery, Window};
 use trace::limits::{PREVIEW_PLACES, PREVIEWS_BYTES};
 
@@ -106,7 +107,7 @@ impl Preview {
                 .find(|known| matches!(known.query, Query::Overview(OverviewQuery { axis, .. }) if axis == *asked)),
             _ => None,
         };
-        exact.or_else(picture).map(|known| known.answer.clone()).or_else(|| self.position(device, query))
+        exact.or_else(picture).and_then(|known| known.answer.duplicate()).or_else(|| self.position(device, query))
     }
 
     /// Returns the position at a coordinate, on the axis whose coordinates are positions.

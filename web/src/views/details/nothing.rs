@@ -1,5 +1,7 @@
 //! The details pane without a selection: the most important findings and the event at the cursor.
 
+use std::rc::Rc;
+
 use query::diagnosis::Cause;
 use query::finding::{Evidence, FindingCode};
 use query::{Answer, EventRow, Lines, LinesQuery, Moments, Query, StateAt, StateQuery};
@@ -175,16 +177,16 @@ fn subject_of(event: &EventRow) -> Option<Selection> {
 pub fn select_here(model: &ModelHandle) {
     let handle = model.clone();
     let position = model.now().view.cursor;
-    let reply = Callback::from(move |answer| {
-        let Answer::State(state) = answer else { return };
+    let reply = Callback::from(move |answer: Rc<Answer>| {
+        let Answer::State(state) = &*answer else { return };
         if let Some(subject) = state.event.as_ref().and_then(subject_of) {
             return handle.dispatch(Action::Select(subject));
         }
         let moments = Moments { at: position, since: None };
         let filter = handle.now().view.filter.clone();
         let model = handle.clone();
-        let reply = Callback::from(move |answer| {
-            if let Answer::Lines(Lines { rows, .. }) = answer
+        let reply = Callback::from(move |answer: Rc<Answer>| {
+            if let Answer::Lines(Lines { rows, .. }) = &*answer
                 && let Some(line) = rows.first()
             {
                 model.dispatch(Action::Select(Selection::Line(line.stack)));

@@ -143,9 +143,9 @@ pub fn Events() -> Html {
                 model.dispatch(Action::SetCursor(row.saturating_add(1)));
             }
             let (model, asked_at) = (model.clone(), model.now().view.cursor);
-            let reply = Callback::from(move |answer| {
+            let reply = Callback::from(move |answer: Rc<Answer>| {
                 // Another key has moved the cursor since.
-                if let Answer::Events(EventRows { rows, .. }) = answer
+                if let Answer::Events(EventRows { rows, .. }) = &*answer
                     && let Some(row) = rows.first()
                     && model.now().view.cursor == asked_at
                 {
@@ -303,10 +303,10 @@ pub fn copy_event(model: &ModelHandle) {
 /// Copies an event: a line with its exact numbers, and its stack.
 fn copy_at(model: &ModelHandle, index: u32) {
     let handle = model.clone();
-    let reply = Callback::from(move |answer| {
-        let Answer::EventText(Some(text)) = answer else { return };
+    let reply = Callback::from(move |answer: Rc<Answer>| {
+        let Answer::EventText(Some(text)) = &*answer else { return };
         let handle = handle.clone();
-        copy_text(&text, move |is_copied| {
+        copy_text(text, move |is_copied| {
             let copied = || format!("Copied event {}", Count(u64::from(index) + 1));
             handle.dispatch(Action::Notify(if is_copied { copied() } else { NOT_COPIED.to_owned() }));
         });
@@ -317,7 +317,7 @@ fn copy_at(model: &ModelHandle, index: u32) {
 /// Moves the cursor to the free of the allocation that it stands behind, or from the free to the allocation.
 pub fn to_partner(model: &ModelHandle) {
     let handle = model.clone();
-    let reply = Callback::from(move |answer| match answer {
+    let reply = Callback::from(move |answer: Rc<Answer>| match *answer {
         Answer::Partner(Some(position)) => handle.dispatch(Action::SetCursor(position)),
         Answer::Partner(None) => {
             handle.dispatch(Action::Notify("The trace has no matching alloc or free for this event.".to_owned()));

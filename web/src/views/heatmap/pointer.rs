@@ -137,8 +137,8 @@ impl PointerHandler {
     fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
         let x = plot_area.x().value(at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0));
         let model = self.model.clone();
-        let reply = Callback::from(move |answer| {
-            if let Answer::PositionAt(position) = answer {
+        let reply = Callback::from(move |answer: Rc<Answer>| {
+            if let Answer::PositionAt(position) = *answer {
                 model.dispatch(Action::SetCursor(position));
             }
         });
@@ -187,7 +187,7 @@ pub fn at_cursor(model: &Model) -> HeatmapCellQuery {
 /// moves the cursor there.
 fn find_cell(model: &ModelHandle, cell: HeatmapCellQuery, then: fn(&ModelHandle, u32, Address)) {
     let handle = model.clone();
-    let reply = Callback::from(move |answer| match answer {
+    let reply = Callback::from(move |answer: Rc<Answer>| match &*answer {
         Answer::HeatmapCell(Some(HeatmapCell::Address(cell))) => match cell.segment {
             Some(segment) => then(&handle, cell.position, segment.address),
             None => handle.dispatch(Action::SetCursor(cell.position)),

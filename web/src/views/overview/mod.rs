@@ -104,7 +104,7 @@ pub fn Overview() -> Html {
 const NEAR_PX: f64 = 8.0;
 
 /// The function returned by [`use_ask`].
-type Ask = Rc<dyn Fn(Query, Callback<Answer>)>;
+type Ask = Rc<dyn Fn(Query, Callback<Rc<Answer>>)>;
 
 /// Handles pointer events on the brush.
 struct PointerHandler {
@@ -207,8 +207,8 @@ impl Pointed for PointerHandler {
 impl PointerHandler {
     fn bring_cursor(&self, axis: Axis, x: f64) {
         let model = self.model.clone();
-        let reply = Callback::from(move |answer| {
-            if let Answer::PositionAt(position) = answer {
+        let reply = Callback::from(move |answer: Rc<Answer>| {
+            if let Answer::PositionAt(position) = *answer {
                 model.dispatch(Action::SetCursor(position));
             }
         });
@@ -220,8 +220,8 @@ impl PointerHandler {
         let found: Rc<RefCell<[Option<u32>; 3]>> = Rc::default();
         for (i, x) in around.into_iter().enumerate() {
             let (model, found) = (self.model.clone(), Rc::clone(&found));
-            let reply = Callback::from(move |answer| {
-                let Answer::PositionAt(position) = answer else { return };
+            let reply = Callback::from(move |answer: Rc<Answer>| {
+                let Answer::PositionAt(position) = *answer else { return };
                 let mut found = found.borrow_mut();
                 if let Some(place) = found.get_mut(i) {
                     *place = Some(position);

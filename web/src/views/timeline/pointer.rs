@@ -234,13 +234,13 @@ impl Gestures for PointerHandler {
         let found = match hover.map(|hover| hover.thing) {
             Some(Thing::Allocation(id)) => {
                 let (model, shown) = (self.model.clone(), self.model.shown());
-                let reply = Callback::from(move |answer| {
-                    let Answer::Allocation(detail) = answer else { return };
+                let reply = Callback::from(move |answer: Rc<Answer>| {
+                    let Answer::Allocation(detail) = &*answer else { return };
                     if model.shown() != shown {
                         return;
                     }
                     let now = model.now();
-                    let life = window_of(&detail, now.view.axis, now.extent());
+                    let life = window_of(detail, now.view.axis, now.extent());
                     model.dispatch(Action::SetWindow(window_on(life, x, &plot_area)));
                 });
                 return ask(&self.model, Query::Allocation(AllocationQuery { id }), reply);

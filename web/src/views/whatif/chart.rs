@@ -200,8 +200,8 @@ impl Pointer {
     fn bring_cursor(&self, at: (f64, f64), plot_area: PlotArea) {
         let x = plot_area.x().value(at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0));
         let model = self.model.clone();
-        let reply = Callback::from(move |answer| {
-            if let Answer::PositionAt(position) = answer {
+        let reply = Callback::from(move |answer: Rc<Answer>| {
+            if let Answer::PositionAt(position) = *answer {
                 model.dispatch(Action::SetCursor(position));
             }
         });
