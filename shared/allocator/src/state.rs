@@ -7,6 +7,7 @@ use super::entry::{TraceEntry, TraceSink};
 use super::slab::NONE;
 use trace::event::Action;
 use trace::frames::StackId;
+use trace::order::SortFew;
 use trace::units::{Address, PoolId, Stream};
 use trace::{BlockState, Segment};
 
@@ -33,7 +34,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     pub fn segments(&self) -> Vec<Segment> {
         let heads = self.blocks.iter().map(|(_, block)| block).filter(|block| self.starts_segment(block));
         let mut segments: Vec<Segment> = heads.map(|head| self.segment_from(head)).collect();
-        segments.sort_unstable_by_key(|segment| segment.address);
+        segments.sort_few_by_key(|segment| segment.address);
         segments
     }
 
@@ -43,7 +44,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let heads = self.blocks.iter().map(|(_, block)| block);
         let heads = heads.filter(|block| block.mapped && block.prev == NONE && self.pool_of(block).owner == pool);
         let mut segments: Vec<Segment> = heads.map(|head| self.segment_from(head)).collect();
-        segments.sort_unstable_by_key(|segment| segment.address);
+        segments.sort_few_by_key(|segment| segment.address);
         segments
     }
 

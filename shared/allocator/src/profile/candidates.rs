@@ -2,6 +2,7 @@
 
 use super::super::config::AllocatorConfig;
 use super::Profile;
+use trace::order::SortFew;
 use trace::{Marks, Settings};
 
 /// The weight of a part that the file has but the release does not write. A missing part weighs 1, since other programs
@@ -17,7 +18,7 @@ impl Profile {
     pub fn candidates(settings: &Settings, marks: &Marks) -> Vec<&'static Self> {
         let mut profiles = Self::ALL.to_vec();
         profiles.reverse();
-        profiles.sort_by_key(|profile| profile.misfits(settings, marks));
+        profiles.sort_few_by_key(|profile| profile.misfits(settings, marks));
         profiles
     }
 

@@ -7,6 +7,7 @@ use query::whatif::{Goal, Outcome};
 
 use super::goal::rank;
 use allocator::Profile;
+use trace::order::SortFew;
 
 /// Values of `max_split_size_mb` that are tried first. PyTorch takes none of 20 and below.
 const SPLITS: [u64; 7] = [32, 64, 128, 256, 512, 1024, 2048];
@@ -97,7 +98,7 @@ impl Search {
     /// The neighbours of the best candidates, and the best candidates joined.
     fn finer(&self, tried: &[Tried]) -> Vec<Candidate> {
         let mut ranked: Vec<&Tried> = tried.iter().collect();
-        ranked.sort_by_cached_key(|tried| rank(self.goal, &tried.outcome, tried.candidate.options(), false));
+        ranked.sort_few_by_key(|tried| rank(self.goal, &tried.outcome, tried.candidate.options(), false));
         ranked.dedup_by_key(|tried| tried.outcome);
         let best: Vec<&Candidate> = ranked.iter().take(BEST).map(|tried| &tried.candidate).collect();
         let mut finer = Vec::new();
