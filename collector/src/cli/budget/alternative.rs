@@ -79,7 +79,7 @@ mod tests {
         const GIB: u64 = 1 << 30;
         for (words, gib, want) in [
             ("llama-3-8b --lora-rank 16 --quantize nf4 --seq 8k", 23, Some("--checkpoint full")),
-            ("llama-3-8b --lora-rank 16 --quantize nf4 --seq 8k --checkpoint full", 23, None),
+            ("llama-3-8b --lora-rank 16 --quantize nf4 --seq 8k --checkpoint full --data 2", 4, None),
             ("llama-3-8b", 80, Some("--checkpoint full --lora-rank 16")),
             ("llama-3-8b", 10, Some("--checkpoint full --lora-rank 16 --quantize nf4")),
             ("llama-3-70b --optimizer none", 80, Some("--quantize nf4")),
