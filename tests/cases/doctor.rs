@@ -49,7 +49,7 @@ fn the_json_has_the_agreed_shape() -> Result<()> {
     assert_eq!(code(&[&failed, "--failure", "1"])?, Some(1));
     let refused = doctor(&[&failed, "--failure", "99"], b"")?;
     let said = String::from_utf8_lossy(&refused.stderr);
-    ensure!(refused.status.code() == Some(2) && said.contains("1 request failed: --failure is 1 to 1"), "{said}");
+    ensure!(refused.status.code() == Some(2) && said.contains("2 requests failed: --failure is 1 to 2"), "{said}");
     ensure!(code(&[&whole, "--failure", "1"])? == Some(2), "none failed");
 
     let output = doctor(&["--json", &failed, &bad, &whole, &pasted], b"")?;
