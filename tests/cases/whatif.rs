@@ -165,7 +165,7 @@ fn tuning_finds_what_would_have_saved_a_run() -> Result<()> {
     assert!(outcome["peak_reserved"].as_u64() >= answer["bounds"]["exact_fit"].as_u64(), "{answer}");
     // The text has the line to paste and a table, or says that nothing can help.
     let text = String::from_utf8(program::run(&["tune", file, "--card", "h100"])?.stdout)?;
-    assert!(text.starts_with("FITS") && text.contains("PYTORCH_CUDA_ALLOC_CONF="), "{text}");
+    assert!(text.starts_with("PASSES event ") && text.contains("PYTORCH_CUDA_ALLOC_CONF="), "{text}");
     assert!(text.contains("= as recorded"), "{text}");
     let text = String::from_utf8(program::run(&["tune", file, "--capacity", "100MiB"])?.stdout)?;
     assert!(text.starts_with("DOES NOT FIT") && text.contains("No setting helps: "), "{text}");

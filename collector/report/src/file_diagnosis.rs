@@ -22,7 +22,7 @@ use query::{NO_STACK, line_in_sentence};
 use replay::index::Index;
 use replay::{Replay, Replayed};
 use trace::text::Escaped;
-use trace::units::{Bytes, Count, counted_as};
+use trace::units::{Bytes, Count, counted, counted_as};
 use trace::{Marks, Snapshot};
 use whatif::Requests;
 
@@ -384,8 +384,8 @@ impl DiagnosisReport {
         if self.ooms.len() < 2 {
             return Ok(());
         }
-        let failed = Count(self.failed.into());
-        writeln!(f, "    {failed} requests failed (--failure N tells more of one):")?;
+        let failed = counted(self.failed.into(), "request");
+        writeln!(f, "    {failed} failed (--failure N tells more of one):")?;
         let mut number = 0;
         for alike in self.ooms.chunk_by(|a, b| (a.cause, a.requested, &a.line) == (b.cause, b.requested, &b.line)) {
             let (first, last) = (number + 1, number + alike.len());
