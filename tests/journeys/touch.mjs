@@ -62,7 +62,10 @@ export function unreachable(page) {
     const FOCUSED = 'button:enabled, a[href]:not(.skip-link), input:enabled:not([hidden]), select:enabled, textarea:enabled, [tabindex="0"]';
     for (const element of root.querySelectorAll(FOCUSED)) {
       if (!element.checkVisibility({ visibilityProperty: true })) continue;
-      element.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+      // What a toolbar has no room for is shown by the button at its end, over what is below; the sheet may be over that.
+      const toolbar = element.closest('.toolbar:has(.toolbar-more):not(.is-open)');
+      toolbar?.classList.add('is-open');
+      element.scrollIntoView({ block: toolbar ? 'start' : 'nearest', inline: 'nearest' });
       const { left, top, right, bottom } = element.getBoundingClientRect();
       const [x, y] = [(Math.max(left, 0) + Math.min(right, innerWidth)) / 2, (Math.max(top, 0) + Math.min(bottom, innerHeight)) / 2];
       // A quarter as well: a sheet may cover the middle of a tall picture.
@@ -70,6 +73,7 @@ export function unreachable(page) {
         const on = document.elementFromPoint(x, y);
         return on && (element.contains(on) || on.contains(element) || on.closest('label')?.contains(element));
       });
+      toolbar?.classList.remove('is-open');
       if (!hit) found.push(`${element.dataset.testid || element.innerText || element.className} (${[left, top, right, bottom].map(Math.round)})`);
     }
     return found;
