@@ -7,7 +7,7 @@ use analysis::{backward, oom};
 use doctor::Case;
 use query::diagnosis::{Diagnosis, FailedRequest, HeldLine, InnerLines, Obstacle, PoolBasis};
 use query::finding::{Finding, FindingCode, Remedy, Severity};
-use trace::DeviceTrace;
+use trace::order::SortFew;
 
 /// A device's diagnosis. Sizes are in bytes; `event` is the number of an event, from 1, as texts and the page count
 /// them.
@@ -60,6 +60,8 @@ pub struct VerdictReport {
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OomReport {
+    /// Its number among all failures of the device, from 1.
+    pub number: u32,
     /// The event.
     pub event: u32,
     /// The rounded request.
@@ -176,6 +178,7 @@ impl DiagnosisReport {
     /// Reports the diagnosis of a case.
     pub(super) fn of(case: &Case<'_>, diagnosis: &Diagnosis) -> Self {
         let Case { trace, symbols, .. } = *case;
+        let failures = oom::positions(trace);
         let Diagnosis { device, verdict, failed, ooms, inner_lines, findings, looked_for } = diagnosis;
         Self {
             device: *device,
@@ -185,12 +188,12 @@ impl DiagnosisReport {
                 sentence: verdict.sentence.clone(),
                 line: verdict.line.clone(),
                 event: verdict.position.filter(|position| *position > 0),
-                failure: verdict.position.and_then(|position| number_of(trace, position)),
+                failure: verdict.position.map(|position| number_of(&failures, position)),
                 remedies: verdict.remedies.clone(),
                 is_growing: verdict.is_growing,
             },
             failed: *failed,
-            ooms: ooms.iter().map(OomReport::from).collect(),
+            ooms: ooms.iter().map(|failed| OomReport::of(failed, number_of(&failures, failed.position()))).collect(),
             inner_lines: inner_lines.as_ref().map(InnerLinesReport::from),
             unrecorded_call: backward::call(trace, symbols),
             findings: findings.iter().map(FindingReport::from).collect(),
@@ -199,10 +202,9 @@ impl DiagnosisReport {
     }
 }
 
-/// Returns the number, from 1, of the failure right before a position.
-fn number_of(trace: &DeviceTrace, position: u32) -> Option<u32> {
-    let failures = oom::positions(trace);
-    failures.iter().zip(1..).find(|((other, _), _)| *other == position).map(|(_, number)| number)
+/// Returns the number, from 1, of the failure right before a position, among those of [`oom::positions`].
+fn number_of(failures: &[(u32, u64)], position: u32) -> u32 {
+    failures.partition_point(|(other, _)| *other < position) as u32 + 1
 }
 
 /// Makes a diagnosis one of the failure with a number, from 1, instead of the one that ended the run. It stays as it is if there
@@ -211,19 +213,20 @@ pub(super) fn choose(case: &Case<'_>, diagnosis: &mut Diagnosis, number: u32) {
     let failures = oom::positions(case.trace);
     let position = number.checked_sub(1).and_then(|index| failures.get(index as usize)).map(|(position, _)| *position);
     let Some(chosen) = position.and_then(|position| doctor::diagnose_failure(case, position)) else { return };
-    diagnosis.verdict = chosen.verdict;
+    (diagnosis.verdict, diagnosis.inner_lines) = (chosen.verdict, chosen.inner_lines);
     for failed in chosen.ooms {
         match diagnosis.ooms.iter_mut().find(|other| other.event == failed.event) {
             Some(other) => *other = failed,
             None => diagnosis.ooms.push(failed),
         }
     }
+    diagnosis.ooms.sort_few_by_key(|failed| failed.event);
     diagnosis.findings.retain(|finding| finding.code != FindingCode::OutOfMemory);
     diagnosis.findings.splice(0..0, chosen.findings);
 }
 
-impl From<&FailedRequest> for OomReport {
-    fn from(failed: &FailedRequest) -> Self {
+impl OomReport {
+    fn of(failed: &FailedRequest, number: u32) -> Self {
         let obstacle = |obstacle: &Obstacle| ObstacleReport {
             address: obstacle.address.0,
             blocks: obstacle.blocks,
@@ -231,6 +234,7 @@ impl From<&FailedRequest> for OomReport {
             line: obstacle.largest.first().map(|block| block.line.clone()),
         };
         Self {
+            number,
             event: failed.event.saturating_add(1),
             requested: failed.requested,
             asked_of_driver: failed.asked_of_driver,

@@ -386,18 +386,19 @@ impl DiagnosisReport {
         }
         let failed = counted(self.failed.into(), "request");
         writeln!(f, "    {failed} failed (--failure N tells more of one):")?;
-        let mut number = 0;
-        for alike in self.ooms.chunk_by(|a, b| (a.cause, a.requested, &a.line) == (b.cause, b.requested, &b.line)) {
-            let (first, last) = (number + 1, number + alike.len());
-            number = last;
-            let numbers = if first == last { first.to_string() } else { format!("{first} to {last}") };
-            let Some(OomReport { event, cause, requested, line, .. }) = alike.first() else { continue };
+        let is_alike = |a: &OomReport, b: &OomReport| {
+            (a.cause, a.requested, &a.line, a.number + 1) == (b.cause, b.requested, &b.line, b.number)
+        };
+        for alike in self.ooms.chunk_by(is_alike) {
+            let [OomReport { number: first, event, cause, requested, line, .. }, ..] = alike else { continue };
+            let last = alike.last().map_or(*first, |last| last.number);
+            let numbers = if *first == last { first.to_string() } else { format!("{first} to {last}") };
             let line = if line.is_empty() { NO_STACK } else { line };
             let (event, cause) = (format!("event {}", Count(u64::from(*event))), cause.replace('_', " "));
             let requested = Bytes(*requested).to_string();
             writeln!(f, "    {numbers:>10}  {event:<15} {requested:>8} asked, {cause}  {line}")?;
         }
-        let left = u64::from(self.failed).saturating_sub(number as u64);
+        let left = u64::from(self.failed).saturating_sub(self.ooms.len() as u64);
         if left > 0 {
             writeln!(f, "    {:>10}  and {} more", "", Count(left))?;
         }

@@ -163,8 +163,10 @@ fn of_frame(symbols: &Symbols, frame: Frame) -> Traits {
     let (function, file) = (symbols.text(frame.name), symbols.text(frame.filename));
     let file = if file.contains('\\') { file.replace('\\', "/").into() } else { file };
     let language = if query::folding::is_python(&file) { Traits::PYTHON } else { Traits::CPP };
-    // Compiled code is called from a `codecache.py`.
-    let is_cache = !file.contains("/torch/") && [&*function, name_of(&file)].iter().any(|name| has_cache(name));
+    // Autocast keeps weights by `cached_cast`, and compiled code is called from a `codecache.py`.
+    let is_cache = language == Traits::PYTHON
+        && !file.contains("/torch/")
+        && [&*function, name_of(&file)].iter().any(|name| has_cache(name));
     let language = if is_cache { language.and(Traits::CACHE) } else { language };
     // A scheduler has a `step` too, which only changes a number.
     let is_scheduler = file.contains("lr_scheduler");
@@ -242,7 +244,7 @@ mod tests {
         let module = format!("_call_impl@{site}/nn/modules/module.py:1790");
         let moved = format!("convert@{site}/nn/modules/module.py:1370");
         let again = format!("unpack_hook@{site}/utils/checkpoint.py:1100");
-        let cases: [(&[&str], Traits); 12] = [
+        let cases: [(&[&str], Traits); 13] = [
             (&[&optimizer, "main@t.py:3"], Traits::OPTIMIZER.and(Traits::PYTHON)),
             (&[&scheduler, "main@t.py:3"], Traits::PYTHON),
             (&["forward@m.py:1", &module, "main@t.py:3"], Traits::FORWARD.and(Traits::PYTHON)),
@@ -256,6 +258,7 @@ mod tests {
             ),
             (&["append@/home/me/.cache/hub/cache.py:1"], Traits::CACHE.and(Traits::PYTHON)),
             (&["load@/home/me/.cache/hub/model.py:1"], Traits::PYTHON),
+            (&["at::autocast::cached_cast(at::Tensor const&)@??"], Traits::CPP),
             (&["__call__@/v/torch/_inductor/codecache.py:1"], Traits::PYTHON),
             (&[], Traits::default()),
         ];

@@ -94,7 +94,7 @@ fn row(model: &ModelHandle, whatif: &WhatIf, number: usize, run: &Run, marked: &
             </th>
             { run.outcome.as_ref().map_or_else(|| html! { <td colspan="8" class="dim">{ "running…" }</td> }, |outcome| cells(model, run, outcome, whatif.recorded())) }
             <td class="whatif-row-acts">
-                if run.id != RECORDED && run.outcome.is_some() {
+                if run.id != RECORDED && run.outcome.is_some_and(|outcome| outcome.stopped_why != Some(Why::AtStart)) {
                     <button type="button" class="act" onclick={open} title="Open the run as a file of its own: every view shows it like a recording" data-testid="whatif-open">{ "Open" }</button>
                 }
                 if run.id != RECORDED {
