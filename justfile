@@ -65,6 +65,11 @@ leaks-truth *jobs:
     VRAMSCOPE_PAGE=skip cargo build
     tests/truth/leaks/leaks.py {{ if jobs == "" { "--table tests/truth/leaks/RESULTS.md" } else { jobs } }}
 
+# Ask what changed between programs that differ in one known thing: downloads PyTorch 2.8, 2.11 and 2.15 once
+changes-truth *pairs:
+    VRAMSCOPE_PAGE=skip cargo build
+    tests/truth/changes/changes.py {{ if pairs == "" { "--table tests/truth/changes/RESULTS.md" } else { pairs } }}
+
 # Measure a malloc and a free beside PyTorch's, in one process
 beside *scripts:
     VRAMSCOPE_PAGE=skip cargo build --release --package callable

@@ -32,7 +32,7 @@ const ALLOWED: [&str; 18] = [
 
 /// The crates of `shared`, each with those of them that it may use. A crate may only name crates above it in this table; Cargo
 /// keeps the rest.
-const FLOORS: [(&str, &[&str]); 11] = [
+const FLOORS: [(&str, &[&str]); 12] = [
     ("trace", &[]),
     ("codec", &["trace"]),
     ("wire", &["codec", "trace"]),
@@ -41,6 +41,7 @@ const FLOORS: [(&str, &[&str]); 11] = [
     ("replay", &["allocator", "trace"]),
     ("format", &["allocator", "codec", "query", "replay", "trace", "wire"]),
     ("analysis", &["allocator", "codec", "query", "replay", "trace", "wire"]),
+    ("compare", &["allocator", "analysis", "codec", "query", "replay", "trace", "wire"]),
     ("doctor", &["allocator", "analysis", "codec", "query", "replay", "trace", "wire"]),
     ("whatif", &["allocator", "codec", "format", "query", "replay", "trace", "wire"]),
     ("session", &["allocator", "analysis", "codec", "doctor", "format", "query", "replay", "trace", "whatif", "wire"]),

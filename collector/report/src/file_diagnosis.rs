@@ -21,7 +21,7 @@ use query::own_rules::UserRules;
 use query::{NO_STACK, line_in_sentence};
 use replay::index::Index;
 use replay::{Replay, Replayed};
-use trace::text::Escaped;
+use trace::text::{Escaped, quoted};
 use trace::units::{Bytes, Count, counted, counted_as};
 use trace::{Marks, Snapshot};
 use whatif::Requests;
@@ -45,6 +45,8 @@ pub struct FileDiagnosis {
     pub findings: Vec<FindingReport>,
     /// Its devices, by number.
     pub devices: Vec<DiagnosisReport>,
+    /// The number of the failure that the verdicts were asked to be about, from 1; `None` for that which ended the run.
+    pub failure: Option<u32>,
 }
 
 /// Diagnoses each device of a file. Calls `visit` with it, and adds what is known of its history and of its failures to
@@ -115,7 +117,7 @@ impl FileDiagnosis {
         }
         let mut findings: Vec<FindingReport> = of_file.iter().map(FindingReport::from).collect();
         findings.extend(of_all(&mut devices));
-        Self { path, findings, devices }
+        Self { path, findings, devices, failure }
     }
 }
 
@@ -180,6 +182,12 @@ impl FileDiagnosis {
     pub fn brief(&self) -> Brief<'_> {
         Brief(self)
     }
+
+    /// Returns the command that prints all of the diagnosis.
+    fn verbose_command(&self) -> String {
+        let failure = self.failure.map_or_else(String::new, |number| format!(" --failure {number}"));
+        format!("vramscope doctor -v{failure} {}", quoted(&self.path))
+    }
 }
 
 impl fmt::Display for Brief<'_> {
@@ -187,7 +195,7 @@ impl fmt::Display for Brief<'_> {
         self.0.write_head(f)?;
         for device in &self.0.devices {
             device.brief().lines().try_for_each(|line| writeln!(f, "  {line}"))?;
-            device.write_left(f, &self.0.path)?;
+            device.write_left(f, &self.0.verbose_command())?;
         }
         Ok(())
     }
@@ -285,8 +293,9 @@ impl DiagnosisReport {
         self.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory.name())
     }
 
-    /// Writes what was searched for if nothing was found, and how many findings and remedies the brief form leaves out.
-    fn write_left(&self, f: &mut dyn fmt::Write, path: &str) -> fmt::Result {
+    /// Writes what was searched for if nothing was found, and how many findings and remedies the brief form leaves out, which `command`
+    /// prints.
+    fn write_left(&self, f: &mut dyn fmt::Write, command: &str) -> fmt::Result {
         self.write_looked_for(f)?;
         let told = if self.failure().is_some() { 0 } else { BRIEF_FINDINGS + usize::from(self.cause().is_some()) };
         let left: Vec<String> = [
@@ -301,7 +310,7 @@ impl DiagnosisReport {
         })
         .collect();
         if !left.is_empty() {
-            writeln!(f, "    {}: vramscope doctor -v {}", left.join(" and "), Escaped(path))?;
+            writeln!(f, "    {}: {command}", left.join(" and "))?;
         }
         Ok(())
     }

@@ -32,18 +32,25 @@ pub(super) fn warn(sentence: &str) {
 
 /// Prints a note in one line.
 pub(super) fn note(sentence: &str) {
-    progress::above(|| anstream::eprintln!("{}", one_line(sentence)));
+    let line = on_terminal(one_line(sentence));
+    progress::above(|| anstream::eprintln!("{line}"));
 }
 
 /// Prints lines beside the result, which goes to standard output. On a terminal, long ones are folded.
 pub(super) fn tell(lines: &str) {
-    let lines = escaped_lines(lines);
-    let lines = if io::stderr().is_terminal() { width::folded(&lines, width::of_errors()).into() } else { lines };
+    let lines = on_terminal(escaped_lines(lines).into_owned());
     progress::above(|| anstream::eprint!("{lines}"));
 }
 
 fn say(word: &str, style: Style, sentence: &str) {
-    progress::above(|| anstream::eprintln!("{style}{word}:{style:#} {}", one_line(sentence)));
+    let line = on_terminal(format!("{word}: {}", one_line(sentence)));
+    let rest = line.split_once(':').map_or("", |(_, rest)| rest);
+    progress::above(|| anstream::eprintln!("{style}{word}:{style:#}{rest}"));
+}
+
+/// Folds the lines of a text where standard error is a terminal.
+fn on_terminal(lines: String) -> String {
+    if io::stderr().is_terminal() { width::folded(&lines, width::of_errors()) } else { lines }
 }
 
 /// Returns a text in one line, with what a terminal would obey as text.

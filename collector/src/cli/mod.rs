@@ -10,6 +10,7 @@ mod conf;
 mod curves;
 mod destination;
 mod device;
+mod diff;
 mod doctor;
 mod export;
 mod fit;
@@ -95,6 +96,8 @@ enum Command {
     Doctor(doctor::Doctor),
     /// Report the peak of a trace, and the lines that held it
     Report(report::Report),
+    /// Tell what changed from one run to another
+    Diff(Box<diff::Diff>),
     /// Print fragmentation after every event, as CSV or JSON
     Curves(curves::Curves),
     /// Tell whether a run fits other settings, or another device
@@ -167,6 +170,7 @@ pub fn main(page: &'static [Asset]) -> ExitCode {
         Command::Stop(stop) => stop.run(),
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),
+        Command::Diff(diff) => diff.run(),
         Command::Curves(curves) => curves.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),

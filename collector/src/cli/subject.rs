@@ -63,6 +63,8 @@ pub(super) struct Subject {
     pub(super) conf: String,
     /// The memory of the device; `None` if nothing limits it.
     pub(super) capacity: Option<u64>,
+    /// Whether only the trace tells it: what the process could have when memory ran short. The device may have more.
+    pub(super) is_capacity_inferred: bool,
     held_by_others: u64,
     pub(super) fraction: Option<f64>,
 }
@@ -80,8 +82,10 @@ impl SubjectOptions {
         let progress = Progress::new(format!("Repeating {} as it was recorded", short_name_of(&self.file)));
         let subject = Subject::of(&mut snapshot, index, &header.clone().unwrap_or_default(), told)?;
         drop(progress);
+        let is_capacity_inferred = subject.is_capacity_inferred && capacity.is_none();
         let capacity = capacity.or(subject.capacity);
-        Ok((Subject { capacity, held_by_others, fraction, ..subject }, Source { snapshot, header, index }))
+        let subject = Subject { capacity, is_capacity_inferred, held_by_others, fraction, ..subject };
+        Ok((subject, Source { snapshot, header, index }))
     }
 
     fn capacity(&self) -> Result<Option<u64>, String> {
@@ -120,10 +124,20 @@ impl Subject {
             _ => Profile::candidates(settings, marks),
         };
         let baseline = requests.baseline(&profiles, &settings.conf).map_err(|error| error.to_string())?;
-        let capacity = requests.capacity().or(whole);
+        let inferred = requests.capacity();
+        let (capacity, is_capacity_inferred) = (inferred.or(whole), inferred.is_some());
         let (held_by_others, fraction) = (0, None);
         let conf = settings.conf.clone();
-        Ok(Self { device: trace.device, requests, baseline, conf, capacity, held_by_others, fraction })
+        Ok(Self {
+            device: trace.device,
+            requests,
+            baseline,
+            conf,
+            capacity,
+            is_capacity_inferred,
+            held_by_others,
+            fraction,
+        })
     }
 
     /// Returns what the process can have of the device's memory; `None` if nothing limits it.

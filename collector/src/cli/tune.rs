@@ -15,7 +15,7 @@ use super::parallel;
 use super::progress::Progress;
 use super::read::name_of;
 use super::subject::{Subject, SubjectOptions};
-use super::whatif::{NEEDS, named, on, write_check};
+use super::whatif::{INFERRED, NEEDS, named, on, write_check};
 use super::{refuse, show_as};
 
 /// What leads advice that was checked on the trace.
@@ -71,6 +71,8 @@ pub(super) struct Printed {
     capacity: Option<u64>,
     /// What the process can have of it: less, if others hold some or a fraction limits it.
     room: Option<u64>,
+    /// Whether only the trace tells the memory of the device.
+    is_capacity_inferred: bool,
     selfcheck: SelfCheck,
     bounds: Bounds,
     /// The smallest device that serves the run under the recommended settings, or else under the recorded ones.
@@ -105,9 +107,21 @@ impl Printed {
         let bounds = subject.requests.bounds();
         let room = subject.room()?;
         let smallest_capacity = subject.smallest_capacity(tuning.advice.conf.as_deref().unwrap_or(&subject.conf))?;
-        let Subject { device, baseline, capacity, conf: recorded, .. } = subject;
+        let Subject { device, baseline, capacity, is_capacity_inferred, conf: recorded, .. } = subject;
         let (torch, selfcheck) = (baseline.profile.torch, baseline.check);
-        Ok(Self { file, device, torch, capacity, room, selfcheck, bounds, smallest_capacity, recorded, tuning })
+        Ok(Self {
+            file,
+            device,
+            torch,
+            capacity,
+            room,
+            is_capacity_inferred,
+            selfcheck,
+            bounds,
+            smallest_capacity,
+            recorded,
+            tuning,
+        })
     }
 
     /// Returns the recommended settings, if any help.
@@ -221,6 +235,9 @@ fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Res
     };
     let tried = counted(tuning.tried.into(), "setting");
     writeln!(out, "{NEEDS}\n\nTried {tried} on {on} as torch {torch}.")?;
+    if printed.is_capacity_inferred {
+        writeln!(out, "{INFERRED}")?;
+    }
     writeln!(out, "What was served needs at least {}: so much was in live tensors at once.", Bytes(bounds.exact_fit))?;
     write_check(out, *device, selfcheck)
 }

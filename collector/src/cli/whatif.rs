@@ -55,6 +55,8 @@ struct Printed {
     /// Bytes that were reserved before the first event.
     #[serde(skip)]
     at_start: u64,
+    /// Whether only the trace tells the memory of the device.
+    is_capacity_inferred: bool,
     /// The first one has the settings of the recording.
     runs: Vec<WhatIfRun>,
 }
@@ -125,10 +127,11 @@ impl WhatIf {
         if let (Some(out), Some(source), Some(conf)) = (out, source, confs.last()) {
             write_run(&subject, source, conf, (out, self.overwrite))?;
         }
-        let Subject { device, requests, baseline, .. } = subject;
+        let Subject { device, requests, baseline, is_capacity_inferred, .. } = subject;
         let file = self.subject.file.display().to_string();
         let (bounds, at_start) = (requests.bounds(), requests.reserved_at_start());
-        Ok(Printed { file, device, selfcheck: baseline.check, bounds, at_start, runs })
+        let selfcheck = baseline.check;
+        Ok(Printed { file, device, selfcheck, bounds, at_start, is_capacity_inferred, runs })
     }
 }
 
@@ -208,7 +211,7 @@ pub(super) fn named(conf: &str) -> String {
 }
 
 fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Result {
-    let Printed { device, selfcheck, bounds, runs, at_start, .. } = printed;
+    let Printed { device, selfcheck, bounds, runs, at_start, is_capacity_inferred, .. } = printed;
     for WhatIfRun { conf, outcome, smallest_capacity, room, .. } in runs {
         writeln!(out, "{}", Fit { conf, outcome, needs: *smallest_capacity, room: *room })?;
     }
@@ -216,6 +219,9 @@ fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Res
     match is_verbose {
         true => runs.iter().try_for_each(|run| write_run_in_full(out, run))?,
         false => write_table(out, runs)?,
+    }
+    if *is_capacity_inferred {
+        writeln!(out, "{INFERRED}")?;
     }
     let least = Bytes(bounds.exact_fit);
     writeln!(out, "What was served needs at least {least}: so much was in live tensors at once.")?;
@@ -247,6 +253,10 @@ fn write_table(out: &mut String, runs: &[WhatIfRun]) -> fmt::Result {
     }
     writeln!(out, "{NEEDS}")
 }
+
+/// Said where only the trace tells the memory of the device.
+pub(super) const INFERRED: &str =
+    "The recorded process could have no more when memory ran short. If the device has more, add --capacity or --card.";
 
 /// What the sizes of a run mean.
 pub(super) const NEEDS: &str = "needs: the least memory that serves it; reserved: what it takes where there is room";

@@ -35,6 +35,8 @@ mod quads;
 mod question;
 mod range;
 pub mod redaction;
+pub mod run_comparison;
+pub mod run_profile;
 mod search;
 mod segments;
 pub mod setting;
@@ -70,7 +72,7 @@ pub use lines::{
     Classes, ClassesQuery, LineDetail, LineQuery, LineRow, LineStep, LineStepQuery, Lines, LinesQuery, Memory, Moments,
     StackRow,
 };
-pub use names::{LOST_STACK, NO_STACK, line_in_sentence, location_of, pool_name, stream_name};
+pub use names::{FROM_BEFORE, LOST_STACK, NO_STACK, line_in_sentence, location_of, pool_name, stream_name};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;

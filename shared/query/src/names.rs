@@ -7,6 +7,8 @@ use trace::units::{PoolId, Stream};
 
 /// The label of an allocation without a stack.
 pub const NO_STACK: &str = "no stack recorded";
+/// The label of allocations that were there when recording began.
+pub const FROM_BEFORE: &str = "there when recording began";
 /// The label of an allocation whose stack was recorded, and lost with a damaged part of the file.
 pub const LOST_STACK: &str = "stack lost to damage";
 

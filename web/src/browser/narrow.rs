@@ -1,4 +1,4 @@
-//! Tells whether the page is narrow or low, as on a phone or beside an editor. narrow.css uses the same sizes.
+//! Tells whether the page is narrow or low, as on a phone or beside an editor. The stylesheets use the same sizes.
 
 use wasm_bindgen::JsCast;
 use web_sys::{MediaQueryList, MediaQueryListEvent};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use query::{Answer, Axis, PositionAtQuery, Query, StateQuery, Window};
 use yew::prelude::*;
 
-use super::{ask, use_answer, use_model};
+use super::{ask, use_cursor, use_model};
 use crate::browser::use_effect_with;
 use crate::model::Action;
 
@@ -70,7 +70,7 @@ fn coordinate(answer: &Answer) -> Option<f64> {
 fn use_cursor_follower() {
     let model = use_model();
     let (follows, axis, cursor) = (model.view.follows_cursor, model.view.axis, model.view.cursor);
-    let answer = use_answer((follows && axis == Axis::Time).then_some(Query::State(StateQuery { position: cursor })));
+    let answer = use_cursor();
     let x = match (axis, answer.as_deref()) {
         (Axis::Event, _) => Some(f64::from(cursor)),
         (Axis::Time, Some(Answer::State(state))) if state.position == cursor => Some(state.time_us),

@@ -4,7 +4,7 @@
 use query::{Answer, Axis, ColorBy, Query, StateQuery, Timeline, TimelineQuery, Window};
 use yew::prelude::*;
 
-use super::{ModelHandle, use_answer};
+use super::{ModelHandle, use_answer, use_cursor};
 
 /// Parts into which the event axis is cut for questions: as many as the finest level of previews has. While the cursor moves
 /// within one, nothing is asked again.
@@ -29,7 +29,7 @@ pub struct Near {
 #[hook]
 pub fn use_near(model: &ModelHandle) -> Option<Near> {
     let (axis, cursor, extent) = (model.view.axis, model.view.cursor, model.extent());
-    let state = use_answer(model.is_preview().then_some(Query::State(StateQuery { position: cursor })));
+    let state = use_cursor();
     let is_refused = model.is_preview() && matches!(state.as_deref(), Some(Answer::Refused(_)));
     let part = match axis {
         Axis::Event => part_of(cursor, extent),
@@ -48,7 +48,7 @@ pub fn use_near(model: &ModelHandle) -> Option<Near> {
 #[hook]
 pub fn use_cursor_x(model: &ModelHandle) -> Option<f64> {
     let (axis, cursor) = (model.view.axis, model.view.cursor);
-    let state = use_answer(Some(Query::State(StateQuery { position: cursor })));
+    let state = use_cursor();
     let near = use_near(model);
     match (state.as_deref(), axis) {
         (Some(Answer::State(state)), Axis::Time) => Some(state.time_us),

@@ -1,13 +1,13 @@
 //! The status line: the cursor's position and the totals there.
 
 use query::finding::Integrity;
-use query::{Answer, DeviceSummary, Query, RangeOrder, RangeQuery, StateAt, StateQuery};
+use query::{Answer, DeviceSummary, Query, RangeOrder, RangeQuery, StateAt};
 use trace::totals::difference;
 use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::controls::sends;
-use crate::hooks::{ModelHandle, Near, use_answer, use_model, use_near, zoom_to_range};
+use crate::hooks::{ModelHandle, Near, use_answer, use_cursor, use_model, use_near, zoom_to_range};
 use crate::model::{Action, Model};
 use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::format::{counted, moment, seconds, wall_clock};
@@ -16,7 +16,7 @@ use crate::widgets::format::{counted, moment, seconds, wall_clock};
 #[component]
 pub fn Status() -> Html {
     let model = use_model();
-    let answer = use_answer(Some(Query::State(StateQuery { position: model.view.cursor })));
+    let answer = use_cursor();
     let near = use_near(&model);
     let sums = use_answer(model.view.extended_range().map(range_query));
     let Some(device) = model.device() else { return html! {} };

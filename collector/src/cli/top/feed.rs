@@ -15,7 +15,7 @@ use crate::remote::{Listed, Remote};
 
 /// The time between two questions.
 const EVERY: Duration = Duration::from_secs(1);
-/// The time between two looks at the trace itself.
+/// The time between two looks at the trace itself, once it says what holds memory.
 const TRACE_EVERY: Duration = Duration::from_secs(10);
 /// The longest wait for an answer.
 const ANSWER: Duration = Duration::from_secs(3);
@@ -124,7 +124,9 @@ impl Asking {
         if session.bytes > MOST_BYTES {
             return format!("The trace is larger than {}: the page shows its lines.", Bytes(MOST_BYTES));
         }
-        if looked.is_some_and(|(_, events, at)| *events == session.events || at.elapsed() < TRACE_EVERY) {
+        // Before a job has memory, its trace says nothing yet.
+        let every = if self.held.iter().any(|held| held.peak > 0) { TRACE_EVERY } else { EVERY };
+        if looked.is_some_and(|(_, events, at)| *events == session.events || at.elapsed() < every) {
             return String::new();
         }
         self.looked = Some((session.id.clone(), session.events, Instant::now()));

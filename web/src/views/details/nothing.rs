@@ -11,7 +11,7 @@ use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::hooks::{ModelHandle, Near, ask, use_answer, use_model, use_near};
+use crate::hooks::{ModelHandle, Near, ask, use_cursor, use_model, use_near};
 use crate::model::{Action, Live, Model, Selection, Tab};
 use crate::views::events::glyph;
 use crate::views::findings::{finding_row, ordered};
@@ -38,7 +38,7 @@ fn before_all(model: &Model) -> String {
 #[component]
 pub fn NothingPane() -> Html {
     let model = use_model();
-    let answer = use_answer(Some(Query::State(StateQuery { position: model.view.cursor })));
+    let answer = use_cursor();
     let near = use_near(&model);
     let state = match answer.as_deref() {
         Some(Answer::State(state)) => Some(state),

@@ -1,9 +1,9 @@
 //! The memory beside the allocator under the overview: a thin curve for each quantity that was sampled.
 
-use query::{Answer, Axis, OutsideCurve, OverviewQuery, Query, StateQuery, Window};
+use query::{Answer, Axis, OutsideCurve, OverviewQuery, Query, Window};
 use yew::prelude::*;
 
-use crate::hooks::{use_answer, use_model};
+use crate::hooks::{use_answer, use_cursor, use_model};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::icon::{Symbol, icon};
 
@@ -21,7 +21,7 @@ pub fn OutsideCurves() -> Html {
     let is_there = model.device().is_some_and(|device| device.outside > 0);
     let answer =
         use_answer((is_there && *is_open).then_some(Query::Overview(OverviewQuery { axis, columns: COLUMNS })));
-    let cursor = use_answer((is_there && *is_open).then_some(Query::State(StateQuery { position: model.view.cursor })));
+    let cursor = use_cursor();
     if !is_there {
         return html! {};
     }

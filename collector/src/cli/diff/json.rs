@@ -1,0 +1,205 @@
+//! The comparison as JSON. Bytes are whole numbers; fields are only ever added.
+
+use compare::gate::Checked;
+use query::location_of;
+use query::run_comparison::{ChangedLine, Comparability, ComparedRun, ConditionDifference};
+use query::run_profile::ProfiledMemory;
+use serde::Serialize;
+use trace::totals::difference;
+
+use super::Found;
+
+#[derive(Serialize)]
+pub(super) struct Document<'a> {
+    comparable: Comparable<'a>,
+    sentence: &'a str,
+    at: Pair<At<'a>>,
+    peak: Change,
+    reserved: Change,
+    /// The growth of each part. All but `outside` add up to that of `reserved`.
+    accounting: Accounting,
+    /// Their growths add up to that of `peak`.
+    lines: Vec<Line<'a>>,
+    categories: Vec<CategoryChange>,
+    gate: Vec<Gate<'a>>,
+}
+
+#[derive(Serialize)]
+struct Pair<T> {
+    a: T,
+    b: T,
+}
+
+#[derive(Serialize)]
+struct Comparable<'a> {
+    verdict: &'static str,
+    /// Whether it was compared although it can't be.
+    forced: bool,
+    differences: Vec<Difference<'a>>,
+}
+
+#[derive(Serialize)]
+struct Difference<'a> {
+    what: &'a str,
+    a: &'a str,
+    b: &'a str,
+    consequence: &'a str,
+}
+
+#[derive(Serialize)]
+struct At<'a> {
+    file: &'a str,
+    device: i64,
+    /// The number of events before the moment.
+    event: u32,
+    step: Option<u64>,
+    moment: &'a str,
+}
+
+#[derive(Serialize)]
+struct Change {
+    a: u64,
+    b: u64,
+    delta: i64,
+}
+
+#[derive(Serialize)]
+struct Accounting {
+    allocated: i64,
+    rounding: i64,
+    waiting: i64,
+    gaps: i64,
+    /// `None` if it was not sampled in both.
+    outside: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    line: String,
+    function: &'a str,
+    a_line: Option<&'a str>,
+    b_line: Option<&'a str>,
+    #[serde(rename = "match")]
+    found: &'static str,
+    a_bytes: u64,
+    b_bytes: u64,
+    a_count: u32,
+    b_count: u32,
+    delta: i64,
+    /// The part of `delta` that is due to the number of tensors.
+    delta_by_count: i64,
+    /// The part of `delta` that is due to their sizes.
+    delta_by_size: i64,
+    category: &'static str,
+}
+
+#[derive(Serialize)]
+struct CategoryChange {
+    category: &'static str,
+    a_bytes: u64,
+    b_bytes: u64,
+    delta: i64,
+}
+
+#[derive(Serialize)]
+struct Gate<'a> {
+    rule: &'a str,
+    tripped: bool,
+    /// In bytes, or in the rule's percent or percentage points.
+    value: f64,
+    bytes: i64,
+    line: Option<&'a str>,
+}
+
+/// Returns the document of a comparison.
+pub(super) fn document(found: &Found) -> Document<'_> {
+    let compared = &found.compared;
+    let [a, b] = &compared.runs;
+    let verdict = match compared.comparability {
+        Comparability::Yes => "yes",
+        Comparability::WithCare => "with_care",
+        Comparability::No => "no",
+    };
+    Document {
+        comparable: Comparable {
+            verdict,
+            forced: found.is_forced,
+            differences: compared.differences.iter().map(condition).collect(),
+        },
+        sentence: &compared.sentence,
+        at: Pair { a: at(a), b: at(b) },
+        peak: change(a, b, |memory| memory.allocated),
+        reserved: change(a, b, |memory| memory.reserved),
+        accounting: Accounting {
+            allocated: compared.growth(|memory| memory.allocated),
+            rounding: compared.signed_growth(ProfiledMemory::rounding),
+            waiting: compared.signed_growth(ProfiledMemory::waiting),
+            gaps: compared.signed_growth(ProfiledMemory::gaps),
+            outside: a.memory.outside.zip(b.memory.outside).map(|(a, b)| difference(b, a)),
+        },
+        lines: compared.lines.iter().map(line).collect(),
+        categories: compared
+            .categories
+            .iter()
+            .map(|(category, [a, b])| CategoryChange {
+                category: category.code(),
+                a_bytes: a.bytes,
+                b_bytes: b.bytes,
+                delta: difference(b.bytes, a.bytes),
+            })
+            .collect(),
+        gate: found.gate.iter().map(gate).collect(),
+    }
+}
+
+fn condition(found: &ConditionDifference) -> Difference<'_> {
+    let [a, b] = &found.values;
+    Difference { what: &found.what, a, b, consequence: &found.consequence }
+}
+
+fn at(run: &ComparedRun) -> At<'_> {
+    let moment = &run.moment;
+    At { file: &run.name, device: run.device, event: moment.position, step: moment.step, moment: &moment.text }
+}
+
+fn change(a: &ComparedRun, b: &ComparedRun, of: impl Fn(&ProfiledMemory) -> u64) -> Change {
+    let (a, b) = (of(&a.memory), of(&b.memory));
+    Change { a, b, delta: difference(b, a) }
+}
+
+fn line(line: &ChangedLine) -> Line<'_> {
+    let [a, b] = line.held;
+    let (by_count, by_size) = line.by_count_and_size();
+    let [a_line, b_line] = [0, 1].map(|run| {
+        let place = line.places.get(run).filter(|place| !place.is_empty());
+        place.or(line.labels.get(run)).map(String::as_str).filter(|text| !text.is_empty() && line.is_code())
+    });
+    let place = line.place();
+    let function = if line.is_code() { line.label().split("  ").next().unwrap_or_default() } else { "" };
+    Line {
+        line: if place.is_empty() { location_of(line.label()).to_owned() } else { place.to_owned() },
+        function,
+        a_line,
+        b_line,
+        found: line.found.name(),
+        a_bytes: a.bytes,
+        b_bytes: b.bytes,
+        a_count: a.count,
+        b_count: b.count,
+        delta: line.growth(),
+        delta_by_count: by_count,
+        delta_by_size: by_size,
+        category: line.category.code(),
+    }
+}
+
+fn gate(checked: &Checked) -> Gate<'_> {
+    Gate {
+        rule: &checked.rule,
+        tripped: checked.is_tripped,
+        // JSON has no infinity.
+        value: if checked.value.is_finite() { checked.value } else { f64::MAX },
+        bytes: checked.bytes,
+        line: checked.line.as_deref(),
+    }
+}

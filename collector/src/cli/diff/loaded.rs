@@ -1,0 +1,61 @@
+//! A run that was read, with all that its profile needs.
+
+use std::path::Path;
+
+use analysis::best_frames::BestFrames;
+use analysis::roles::Roles;
+use compare::Run;
+use format::import::Imported;
+use query::finding::Integrity;
+use query::run_profile::Conditions;
+use replay::index::Index;
+use replay::{Replay, Replayed};
+use trace::{DeviceTrace, Snapshot};
+
+use super::super::device::choose;
+use super::super::progress::Progress;
+use super::super::read::read;
+
+/// One device of a file.
+pub(super) struct Loaded {
+    name: String,
+    trace: DeviceTrace,
+    snapshot: Snapshot,
+    replay: Replay,
+    best_frames: BestFrames,
+    roles: Roles,
+    known: Conditions,
+}
+
+impl Loaded {
+    /// Reads a file.
+    pub(super) fn read(path: &Path, device: Option<i64>) -> Result<Self, String> {
+        let named = |sentence: String| format!("{}: {sentence}", super::name_of(path));
+        let Imported { mut snapshot, findings, header, .. } = read(path).map_err(named)?;
+        let index = choose(device, &snapshot.devices).map_err(named)?;
+        let _progress = Progress::new(format!("Replaying {}", super::name_of(path)));
+        let trace = snapshot.devices.swap_remove(index);
+        let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+        let best_frames = BestFrames::build(&snapshot.symbols);
+        let header = header.unwrap_or_default();
+        let known = header.devices.iter().find(|known| known.number == trace.device);
+        let integrity = Integrity::of(&findings);
+        let known = Conditions {
+            torch: header.torch.clone(),
+            conf: snapshot.settings.conf.clone(),
+            card: known.map_or_else(String::new, |device| device.name.clone()),
+            capacity: known.map_or(0, |device| device.capacity),
+            rank: header.rank,
+            is_damaged: integrity.is_damaged || integrity.is_cut,
+            ..Conditions::default()
+        };
+        Ok(Self { name: super::name_of(path), trace, snapshot, replay, best_frames, roles: Roles::default(), known })
+    }
+
+    /// Returns the run.
+    pub(super) fn run(&self) -> Run<'_> {
+        let Self { name, trace, snapshot, replay, best_frames, roles, known } = self;
+        let input = Replayed { trace, tags: &snapshot.tags, replay };
+        Run { name, input, symbols: &snapshot.symbols, best_frames, roles, known }
+    }
+}

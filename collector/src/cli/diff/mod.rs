@@ -1,0 +1,173 @@
+//! `vramscope diff`: what changed from one run to another, and whether that is too much.
+
+mod json;
+mod loaded;
+mod markdown;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use compare::gate::{Checked, Rule};
+use compare::{MomentChoice, Options, compare, profile, shared_step};
+use query::run_comparison::{Comparability, RunComparison};
+
+use self::loaded::Loaded;
+use super::message::TRIPPED;
+use super::progress::Progress;
+use super::{print_json, refuse, show};
+
+/// The exit codes.
+const STATUS: &str = "\
+Exit status:
+  0  Compared, and no rule of --fail-if broken
+  1  A rule of --fail-if is broken
+  2  The two can't be compared, or can't be read";
+
+/// The options of `diff`.
+#[derive(Args, Debug)]
+#[command(after_help = STATUS)]
+pub(super) struct Diff {
+    /// The base: a memory snapshot (pickle or JSON) or recording (.vramscope), plain, .gz or .zst
+    #[arg(value_name = "A")]
+    before: PathBuf,
+    /// What is compared with it
+    #[arg(value_name = "B")]
+    after: PathBuf,
+    /// Moment of both: peak, end, step:N, event:N or mark:NAME [default: the peak of the last step that both have whole, or else of
+    /// the run]
+    #[arg(long, value_name = "MOMENT")]
+    at: Option<String>,
+    /// Device, by its number in the files [default: the first one with events]
+    #[arg(long, value_name = "N")]
+    device: Option<i64>,
+    /// Beginning of paths in A, and what it is in B; can be repeated
+    #[arg(long, value_name = "OLD=NEW", value_parser = mapping)]
+    map: Vec<(String, String)>,
+    /// Exit with 1 if more was added: peak+2%, reserved+200MiB, line+100MiB, fragmentation+3%; can be repeated
+    #[arg(long, value_name = "RULE", value_parser = Rule::parse)]
+    fail_if: Vec<Rule>,
+    /// Compare what can't be compared, too
+    #[arg(long)]
+    force: bool,
+    /// Print all lines
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print JSON for programs
+    #[arg(long)]
+    json: bool,
+    /// Print Markdown, such as for a comment on a pull request
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+}
+
+/// What was found.
+struct Found {
+    compared: RunComparison,
+    gate: Vec<Checked>,
+    is_forced: bool,
+}
+
+impl Diff {
+    /// Prints what changed. The exit code is 1 if a rule is broken, and 2 if the two can't be compared.
+    pub(super) fn run(self) -> ExitCode {
+        let found = match self.found() {
+            Ok(found) => found,
+            Err(sentence) => return refuse(&sentence),
+        };
+        let printed = if self.json {
+            print_json(&json::document(&found))
+        } else if self.markdown {
+            show(&markdown::comment(&found))
+        } else {
+            show(&text::text(&found, self.verbose))
+        };
+        let is_tripped = found.gate.iter().any(|checked| checked.is_tripped);
+        match printed == ExitCode::SUCCESS && is_tripped {
+            true => ExitCode::from(TRIPPED),
+            false => printed,
+        }
+    }
+
+    fn found(&self) -> Result<Found, String> {
+        let at = self.at.as_deref().map(moment).transpose()?;
+        let before = Loaded::read(&self.before, self.device)?;
+        let after = Loaded::read(&self.after, self.device)?;
+        let progress = Progress::new("Comparing");
+        let (a, b) = (before.run(), after.run());
+        let choice = at.or_else(|| shared_step(&a, &b).map(MomentChoice::Step)).unwrap_or(MomentChoice::Peak);
+        let compared = compare(&profile(&a, &choice)?, &profile(&b, &choice)?, &Options { map: self.map.clone() });
+        drop(progress);
+        let is_refused = compared.comparability == Comparability::No;
+        if let Some(worst) = compared.differences.first().filter(|_| is_refused && !self.force) {
+            let [one, other] = &worst.values;
+            return Err(format!(
+                "These can't be compared: {} ({one} in A, {other} in B). Record both with a history, or add --force.",
+                worst.consequence
+            ));
+        }
+        let gate = self.fail_if.iter().map(|rule| rule.check(&compared)).collect();
+        Ok(Found { compared, gate, is_forced: is_refused })
+    }
+}
+
+/// Reads a moment.
+fn moment(text: &str) -> Result<MomentChoice, String> {
+    let number = |number: &str| number.trim().parse::<u64>().ok();
+    match text.split_once(':') {
+        None if text == "peak" => Some(MomentChoice::Peak),
+        None if text == "end" => Some(MomentChoice::End),
+        Some(("step", step)) => number(step).map(MomentChoice::Step),
+        Some(("event", event)) => number(event).and_then(|event| u32::try_from(event).ok()).map(MomentChoice::Event),
+        Some(("mark", name)) if !name.is_empty() => Some(MomentChoice::Mark(name.to_owned())),
+        _ => None,
+    }
+    .ok_or_else(|| format!("--at {text:?}: write peak, end, step:12, event:1000 or mark:NAME."))
+}
+
+/// Reads what a beginning of paths stands for.
+fn mapping(text: &str) -> Result<(String, String), String> {
+    let (old, new) =
+        text.split_once('=').filter(|(old, _)| !old.is_empty()).ok_or("write OLD=NEW, such as /old/src=/new/src")?;
+    Ok((old.to_owned(), new.to_owned()))
+}
+
+/// Returns a number of bytes with its sign.
+fn signed(bytes: i64) -> String {
+    let sign = match bytes {
+        0 => "",
+        1.. => "+",
+        _ => "−",
+    };
+    format!("{sign}{}", trace::units::Bytes(bytes.unsigned_abs()))
+}
+
+/// Returns the name of a file in a sentence.
+fn name_of(path: &Path) -> String {
+    super::read::short_name_of(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_word_or_a_name_with_a_number() {
+        for (text, want) in [
+            ("peak", Some(MomentChoice::Peak)),
+            ("end", Some(MomentChoice::End)),
+            ("step:12", Some(MomentChoice::Step(12))),
+            ("event:3", Some(MomentChoice::Event(3))),
+            ("mark:a:b", Some(MomentChoice::Mark("a:b".to_owned()))),
+            ("step:", None),
+            ("step:x", None),
+            ("event:5000000000", None),
+            ("mark:", None),
+            ("", None),
+            ("top", None),
+        ] {
+            assert_eq!(moment(text).ok(), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What changed from one run to another.
+//!
+//! ```text
+//! run A ─► profile ─┐
+//!                   ├─► compare ─► RunComparison ─► gate
+//! run B ─► profile ─┘
+//! ```
+//! A [profile](profile()) is a run at one moment in brief: its memory, its lines, and under which conditions it ran. Two of
+//! them are compared without their traces, so that a profile can come from another process, and be kept.
+#![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod comparison;
+mod conditions;
+pub mod gate;
+mod pairing;
+mod profile;
+mod sentence;
+
+pub use comparison::{Options, compare};
+pub use profile::{MomentChoice, Run, profile, shared_step};

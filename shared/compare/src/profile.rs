@@ -1,0 +1,254 @@
+//! A run at one moment in brief.
+
+use std::hash::{Hash, Hasher};
+
+use analysis::best_frames::BestFrames;
+use analysis::roles::Roles;
+use analysis::site::{frame_label, name_of};
+use analysis::step_memory::StepSums;
+use analysis::steps::{Steps, TrainingStep, named_spans};
+use query::Category;
+use query::run_profile::{Conditions, ProfiledLine, ProfiledMemory, ProfiledMoment, RunProfile};
+use replay::{Allocation, Replayed};
+use rustc_hash::{FxHashMap, FxHasher};
+use trace::event::Action;
+use trace::frames::{FrameId, StackId, StackRecord, Symbols};
+use trace::totals::Amount;
+use trace::units::Count;
+
+/// One device of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The name of its file or job.
+    pub name: &'a str,
+    /// Its trace, with its states.
+    pub input: Replayed<'a>,
+    /// Strings, frames and stacks.
+    pub symbols: &'a Symbols,
+    /// Which frame represents each stack.
+    pub best_frames: &'a BestFrames,
+    /// Its steps and categories.
+    pub roles: &'a Roles,
+    /// What the trace itself does not tell: release, settings, card, rank, damage. The rest is overwritten.
+    pub known: &'a Conditions,
+}
+
+/// Which moment of a run is profiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MomentChoice {
+    /// Where most was requested.
+    Peak,
+    /// The end of the trace.
+    End,
+    /// Where most was requested in the step with this number.
+    Step(u64),
+    /// Where the first annotation with this name ends, or the first instant with it is.
+    Mark(String),
+    /// After this many events.
+    Event(u32),
+}
+
+/// Returns the number of a step that two runs have both, from its beginning to its end: the last such step. By then, what is
+/// allocated once is there, and the peak is not that of the start. `None` if there is none.
+pub fn shared_step(a: &Run<'_>, b: &Run<'_>) -> Option<u64> {
+    let whole = |run: &Run<'_>| -> Vec<u64> {
+        let steps = run.steps().map_or_else(Vec::new, |found| found.steps.clone());
+        steps.into_iter().filter(|step| step.is_whole).map(|step| step.number).collect()
+    };
+    let (a, b) = (whole(a), whole(b));
+    a.into_iter().filter(|number| b.contains(number)).max()
+}
+
+impl<'a> Run<'a> {
+    fn steps(&self) -> Option<&'a Steps> {
+        self.roles.steps(self.input, self.symbols)
+    }
+
+    fn conditions(&self) -> Conditions {
+        let Replayed { trace, replay, .. } = self.input;
+        Conditions {
+            reserved_at_start: replay.reserved_at_start(),
+            lost: trace.losses.iter().fold(0, |sum, loss| sum.saturating_add(loss.events)),
+            events: trace.events.len() as u64,
+            has_stacks: trace.events.stack.iter().any(|stack| stack != 0),
+            steps: self.steps().map_or_else(String::new, |steps| steps.source.to_string()),
+            failed: trace.events.action.iter().filter(|action| *action == Action::Oom as u8).count() as u64,
+            ..self.known.clone()
+        }
+    }
+
+    /// Returns the moment that was chosen, and the part of the trace that it stands for.
+    fn moment(&self, choice: &MomentChoice) -> Result<(ProfiledMoment, TrainingStep), String> {
+        let end = self.input.replay.positions();
+        let until = |to: u32| TrainingStep { number: 0, from: 0, to: to.min(end), is_whole: true };
+        let at = |position: u32, text: String| {
+            let position = position.min(end);
+            (ProfiledMoment { position, step: None, is_peak: false, text }, until(position))
+        };
+        Ok(match choice {
+            MomentChoice::Peak => {
+                let (moment, _) = at(self.peak_in(&until(end)), "the peak of the run".to_owned());
+                (ProfiledMoment { is_peak: true, ..moment }, until(end))
+            }
+            MomentChoice::End => at(end, "the end of the trace".to_owned()),
+            MomentChoice::Event(event) => {
+                if *event > end {
+                    return Err(format!("{} has {} events, and no event {}.", self.name, Count(end.into()), event));
+                }
+                at(*event, format!("event {}", Count((*event).into())))
+            }
+            MomentChoice::Step(number) => {
+                let found = self.steps().and_then(|steps| steps.numbered(*number)).copied();
+                let step = found.ok_or_else(|| self.no_step(*number))?;
+                let text = format!("the peak of step {number}");
+                let position = self.peak_in(&step);
+                (ProfiledMoment { position, step: Some(*number), is_peak: true, text }, step)
+            }
+            MomentChoice::Mark(name) => {
+                let is_meant = |(text, ..): &(_, u32, u32)| self.symbols.text(*text) == name.as_str();
+                let (_, _, to) = named_spans(self.input).find(is_meant).ok_or_else(|| {
+                    format!("{} has no annotation named {name:?}. Names are compared as they were written.", self.name)
+                })?;
+                at(to, format!("the end of {name}"))
+            }
+        })
+    }
+
+    fn no_step(&self, number: u64) -> String {
+        match self.steps().map(|steps| steps.steps.as_slice()) {
+            Some([first, .., last]) => {
+                format!("{} has no step {number}: its steps are {} to {}.", self.name, first.number, last.number)
+            }
+            _ => {
+                format!("{} has no steps: nothing in it repeats. Name another moment, such as peak or end.", self.name)
+            }
+        }
+    }
+
+    /// Returns the first position in a part of the trace at which most was requested.
+    fn peak_in(&self, part: &TrainingStep) -> u32 {
+        let active = self.input.replay.active_at(part.from);
+        StepSums::build(self.input, active, part, |_| ()).peak_position
+    }
+
+    /// Returns the frame that stands for a stack; `None` without one.
+    fn frame(&self, stack: StackId) -> Option<FrameId> {
+        match self.symbols.recorded(stack) {
+            StackRecord::Nothing | StackRecord::Lost => None,
+            StackRecord::Partly | StackRecord::Whole => self.best_frames.frame(self.symbols.stack(stack)),
+        }
+    }
+}
+
+/// The sums of a line.
+#[derive(Default)]
+struct LineSums {
+    held: Amount,
+    requests: Amount,
+    sizes: FxHasher,
+    /// Bytes by category: held, and requested.
+    by_category: [(u64, u64); Category::ALL.len()],
+}
+
+impl LineSums {
+    fn category(&self) -> Category {
+        let of = |bytes: fn(&(u64, u64)) -> u64| {
+            let all = Category::ALL.into_iter().zip(self.by_category.iter().map(bytes));
+            all.filter(|(_, bytes)| *bytes > 0).max_by_key(|(_, bytes)| *bytes).map(|(category, _)| category)
+        };
+        of(|(held, _)| *held).or_else(|| of(|(_, requested)| *requested)).unwrap_or_default()
+    }
+}
+
+/// Profiles a run at a moment.
+///
+/// # Errors
+///
+/// Returns a sentence if the run has no such moment.
+pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, String> {
+    let Replayed { trace, replay, .. } = run.input;
+    let (moment, part) = run.moment(choice)?;
+    let state = replay.state_at(moment.position);
+    let categories = run.roles.categories(run.input, run.symbols);
+    let mut lines: FxHashMap<FrameId, LineSums> = FxHashMap::default();
+    let (mut without_stack, mut at_start) = (Amount::default(), Amount::default());
+    let mut by_category = vec![Amount::default(); Category::ALL.len()];
+    let place = |id: u32| Category::ALL.iter().position(|category| *category == categories.get(id)).unwrap_or(0);
+    let mut memory = ProfiledMemory {
+        blocks: state.totals.allocated,
+        active: state.totals.active,
+        reserved: state.totals.reserved,
+        outside: outside_at(run, moment.position),
+        ..ProfiledMemory::default()
+    };
+    let is_live = |allocation: &Allocation| allocation.is_allocated_at(moment.position);
+    for (id, allocation) in state.active.iter().filter_map(|id| Some((*id, replay.allocations.get(*id)?))) {
+        if !is_live(&allocation) {
+            continue;
+        }
+        let bytes = allocation.requested;
+        memory.allocated = memory.allocated.saturating_add(bytes);
+        if allocation.begin == 0 {
+            at_start.add(bytes);
+            continue;
+        }
+        if let Some(amount) = by_category.get_mut(place(id)) {
+            amount.add(bytes);
+        }
+        let Some(frame) = run.frame(allocation.stack) else {
+            without_stack.add(bytes);
+            continue;
+        };
+        let line = lines.entry(frame).or_default();
+        line.held.add(bytes);
+        if let Some((held, _)) = line.by_category.get_mut(place(id)) {
+            *held = held.saturating_add(bytes);
+        }
+    }
+    let made = replay.allocations.made_by(part.from)..replay.allocations.made_by(part.to);
+    for (id, allocation) in made.filter_map(|id| Some((id, replay.allocations.get(id)?))) {
+        let Some(frame) = run.frame(allocation.stack).filter(|_| allocation.begin > 0) else { continue };
+        let line = lines.entry(frame).or_default();
+        line.requests.add(allocation.requested);
+        allocation.requested.hash(&mut line.sizes);
+        if let Some((_, requested)) = line.by_category.get_mut(place(id)) {
+            *requested = requested.saturating_add(allocation.requested);
+        }
+    }
+    let mut lines: Vec<ProfiledLine> = lines.into_iter().map(|(frame, sums)| line(run.symbols, frame, &sums)).collect();
+    lines.sort_by(|a, b| (&a.file, a.number, &a.function).cmp(&(&b.file, b.number, &b.function)));
+    Ok(RunProfile {
+        name: run.name.to_owned(),
+        device: trace.device,
+        conditions: run.conditions(),
+        moment,
+        memory,
+        lines,
+        without_stack,
+        at_start,
+        categories: by_category,
+    })
+}
+
+fn line(symbols: &Symbols, frame: FrameId, sums: &LineSums) -> ProfiledLine {
+    let frame = symbols.frame(frame);
+    let file = symbols.text(frame.filename);
+    ProfiledLine {
+        function: name_of(symbols, frame.name).into_owned(),
+        file: if file == "??" { String::new() } else { file.into_owned() },
+        number: frame.line,
+        label: frame_label(symbols, frame),
+        held: sums.held,
+        requests: sums.requests,
+        sizes: sums.sizes.finish(),
+        category: sums.category(),
+    }
+}
+
+/// Returns what the process had outside the allocator at a position, by the last sample before it.
+fn outside_at(run: &Run<'_>, position: u32) -> Option<u64> {
+    let Replayed { trace, replay, .. } = run.input;
+    let now = replay.time_at(trace, position).saturating_add(trace.start_us());
+    let known = trace.outside.iter().take_while(|sample| sample.time_us <= now).last().or(trace.outside.first());
+    known.and_then(|sample| Some(sample.outside?.saturating_sub(sample.others.unwrap_or(0))))
+}

@@ -1,0 +1,172 @@
+//! What changed, in one sentence.
+
+use query::run_comparison::{ChangedLine, LineMatch, RunComparison};
+use query::run_profile::ProfiledMemory;
+use query::{Category, FROM_BEFORE, NO_STACK, line_in_sentence};
+use trace::totals::{Amount, difference};
+use trace::units::{Bytes, Count, counted, distinguished};
+
+/// The share of the larger amount, in thousandths, up to which a difference counts as noise if nothing tells how much it varies.
+const NOISE_THOUSANDTHS: u64 = 1;
+/// The share of a difference, in percent, from which a line stands for it.
+const LINE_PERCENT: u64 = 40;
+/// The share of a difference, in percent, above which a part is more than all of it.
+const ABOVE_ALL_PERCENT: u64 = 105;
+/// The share of a difference, in percent, from which a line is named beside what has none.
+const BESIDE_PERCENT: u64 = 10;
+/// The share of a difference, in percent, from which a part is nearly all of it.
+const NEARLY_ALL_PERCENT: u64 = 95;
+
+/// Returns the sentence for a comparison.
+pub(super) fn sentence(compared: &RunComparison) -> String {
+    let grown = compared.growth(|memory| memory.allocated);
+    let reserved = compared.growth(|memory| memory.reserved);
+    let gaps = compared.signed_growth(ProfiledMemory::gaps);
+    let [a, b] = &compared.runs;
+    let is_peak = a.moment.is_peak && b.moment.is_peak;
+    let (allocated, of_reserved) = ([a.memory.allocated, b.memory.allocated], [a.memory.reserved, b.memory.reserved]);
+    let (has_grown, has_reserved) = (is_above_noise(grown, allocated), is_above_noise(reserved, of_reserved));
+    if !has_grown && !has_reserved {
+        let held = Bytes(b.memory.allocated);
+        let above = if grown == 0 && reserved == 0 { "" } else { " above the noise" };
+        let verb = if is_peak { "peak at" } else { "hold" };
+        return format!("No difference{above}: both {verb} {held}.");
+    }
+    // Memory that no tensor has leads if it explains far more than tensors do. Some of it always comes with them, since segments
+    // are taken whole.
+    if has_reserved && gaps.unsigned_abs() / 2 > grown.unsigned_abs() && (gaps < 0) == (reserved < 0) {
+        let amounts = from_to(a.memory.reserved, b.memory.reserved);
+        let gaps_amounts = from_to(unsigned(a.memory.gaps()), unsigned(b.memory.gaps()));
+        let tensors = match has_grown {
+            false => "live tensors hold the same".to_owned(),
+            true => format!("live tensors hold {}", more_or_less(grown)),
+        };
+        return format!(
+            "B reserves {} {amounts}: it has {} in free gaps {gaps_amounts}, while {tensors}.",
+            more_or_less(reserved),
+            more_or_less(gaps),
+        );
+    }
+    let amounts = from_to(a.memory.allocated, b.memory.allocated);
+    let head = match (is_peak, grown < 0) {
+        (true, false) => format!("B's peak is {} higher {amounts}", Bytes(grown.unsigned_abs())),
+        (true, true) => format!("B's peak is {} lower {amounts}", Bytes(grown.unsigned_abs())),
+        (false, _) => format!("B holds {} {amounts}", more_or_less(grown)),
+    };
+    match cause(compared, grown) {
+        Some(cause) => format!("{head}; {cause}."),
+        None => format!("{head}."),
+    }
+}
+
+fn is_above_noise(grown: i64, [before, after]: [u64; 2]) -> bool {
+    u128::from(grown.unsigned_abs()) * 1_000 > u128::from(before.max(after)) * u128::from(NOISE_THOUSANDTHS)
+}
+
+const fn unsigned(bytes: i64) -> u64 {
+    if bytes < 0 { 0 } else { bytes.unsigned_abs() }
+}
+
+fn more_or_less(grown: i64) -> String {
+    format!("{} {}", Bytes(grown.unsigned_abs()), if grown < 0 { "less" } else { "more" })
+}
+
+fn from_to(before: u64, after: u64) -> String {
+    let (before, after) = distinguished(Bytes(before), Bytes(after));
+    format!("({before} → {after})")
+}
+
+/// Returns what most of a growth is, as the second half of a sentence.
+fn cause(compared: &RunComparison, grown: i64) -> Option<String> {
+    let is_along = |change: i64| change != 0 && (change < 0) == (grown < 0);
+    let share = |change: i64| u128::from(change.unsigned_abs()) * 100 / u128::from(grown.unsigned_abs().max(1));
+    let part = |change: i64| {
+        let is_all = share(change) >= u128::from(NEARLY_ALL_PERCENT);
+        if is_all { "nearly all of it".to_owned() } else { format!("{} of it", Bytes(change.unsigned_abs())) }
+    };
+    let of = |[before, after]: [Amount; 2]| difference(after.bytes, before.bytes);
+    let line = compared.lines.iter().find(|line| is_along(line.growth()));
+    let line = line.filter(|line| share(line.growth()) >= u128::from(LINE_PERCENT));
+    if let Some(line) = line.filter(|line| line.is_code() && share(line.growth()) > u128::from(ABOVE_ALL_PERCENT)) {
+        let (of_line, rest) = (more_or_less(line.growth()), more_or_less(grown.saturating_sub(line.growth())));
+        return Some(format!("{of_line} is {}, and {rest} elsewhere", changed(line)));
+    }
+    if let Some(line) = line {
+        let found = format!("{} is {}", part(line.growth()), changed(line));
+        // Memory of the backward pass has no stack: the largest line beside it says more.
+        let code = compared.lines.iter().find(|line| line.is_code() && is_along(line.growth()));
+        let code = code.filter(|code| !line.is_code() && share(code.growth()) >= u128::from(BESIDE_PERCENT));
+        let beside =
+            |code: &ChangedLine| format!("{found}, and {} is {}", Bytes(code.growth().unsigned_abs()), changed(code));
+        return Some(code.map_or_else(|| found.clone(), beside));
+    }
+    let category = compared.categories.iter().find(|(category, amounts)| {
+        *category != Category::Unknown && is_along(of(*amounts)) && share(of(*amounts)) >= u128::from(LINE_PERCENT)
+    });
+    if let Some((category, amounts)) = category {
+        let lines = || compared.lines.iter().filter(|line| line.category == *category && is_along(line.growth()));
+        let most =
+            lines().next().map_or_else(String::new, |line| format!(", most at {}", line_in_sentence(line.label())));
+        let count = counted(lines().count() as u64, "line");
+        return Some(format!("{} is {} of {count}{most}", part(of(*amounts)), category.name()));
+    }
+    let line = compared.lines.iter().find(|line| is_along(line.growth()))?;
+    Some(format!("the largest part, {}, is {}", Bytes(line.growth().unsigned_abs()), changed(line)))
+}
+
+/// Returns a line with how it changed.
+fn changed(line: &ChangedLine) -> String {
+    let name = match line.label() {
+        NO_STACK => "memory without a stack".into(),
+        FROM_BEFORE => "memory that was there when recording began".into(),
+        label => line_in_sentence(label),
+    };
+    if !line.is_code() {
+        return name.into_owned();
+    }
+    let [before, after] = line.held;
+    let how = match line.found {
+        LineMatch::New => ", which allocates nothing in A".to_owned(),
+        LineMatch::Gone => ", which allocates nothing in B".to_owned(),
+        _ if before.count == 0 => ", which holds nothing in A".to_owned(),
+        _ if after.count == 0 => ", which holds nothing in B".to_owned(),
+        _ => {
+            let (by_count, by_size) = line.by_count_and_size();
+            if by_count.unsigned_abs() >= by_size.unsigned_abs() {
+                number_of(before.count, after.count)
+            } else {
+                size_of(before, after)
+            }
+        }
+    };
+    format!("{name}{how}")
+}
+
+fn number_of(before: u32, after: u32) -> String {
+    let tensors = format!("{} tensors instead of {}", Count(after.into()), Count(before.into()));
+    match after {
+        after if before > 0 && u64::from(after) == 2 * u64::from(before) => {
+            format!(", which holds twice as many ({tensors})")
+        }
+        1 => format!(", which holds 1 tensor instead of {}", Count(before.into())),
+        _ => format!(", which holds {tensors}"),
+    }
+}
+
+fn size_of(before: Amount, after: Amount) -> String {
+    let each = |amount: Amount| amount.bytes as f64 / f64::from(amount.count.max(1));
+    let ratio = each(after) / each(before).max(1.0);
+    if ratio >= 1.0 {
+        format!(", whose tensors are {} times as large", rounded(ratio))
+    } else {
+        format!(", whose tensors have {} % of their size", (ratio * 100.0).round().max(1.0))
+    }
+}
+
+/// Returns a ratio with as many digits as matter.
+fn rounded(ratio: f64) -> String {
+    let text = if ratio < 10.0 { format!("{ratio:.2}") } else { format!("{ratio:.0}") };
+    let Some((whole, places)) = text.split_once('.') else { return text };
+    let places = places.trim_end_matches('0');
+    if places.is_empty() { whole.to_owned() } else { format!("{whole}.{places}") }
+}

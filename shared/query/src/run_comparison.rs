@@ -1,0 +1,160 @@
+//! What changed from one run to another.
+
+use serde::{Deserialize, Serialize};
+
+use super::run_profile::{Conditions, ProfiledMemory, ProfiledMoment};
+use super::{Category, FROM_BEFORE, NO_STACK};
+use trace::totals::{Amount, difference};
+
+/// Two runs, the first as the base. The growth of its lines adds up to that of [`ProfiledMemory::allocated`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunComparison {
+    /// The two runs.
+    pub runs: [ComparedRun; 2],
+    /// Whether the difference means something.
+    pub comparability: Comparability,
+    /// Which conditions differ.
+    pub differences: Vec<ConditionDifference>,
+    /// What changed, in one sentence.
+    pub sentence: String,
+    /// The lines of both, the largest change first. Live tensors without a stack are one line of them, and those that were there
+    /// when recording began another.
+    pub lines: Vec<ChangedLine>,
+    /// Live tensors by category, those that differ, the largest change first.
+    pub categories: Vec<(Category, [Amount; 2])>,
+}
+
+impl RunComparison {
+    /// Returns by how many bytes the second run has more, of a part of its memory.
+    pub fn growth(&self, part: impl Fn(&ProfiledMemory) -> u64) -> i64 {
+        let [before, after] = &self.runs;
+        difference(part(&after.memory), part(&before.memory))
+    }
+
+    /// Returns the same of a part that may be less than zero.
+    pub fn signed_growth(&self, part: impl Fn(&ProfiledMemory) -> i64) -> i64 {
+        let [before, after] = &self.runs;
+        part(&after.memory).saturating_sub(part(&before.memory))
+    }
+}
+
+/// One of two runs that are compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedRun {
+    /// Its name.
+    pub name: String,
+    /// The device's number.
+    pub device: i64,
+    /// The moment at which it is compared.
+    pub moment: ProfiledMoment,
+    /// Its memory then.
+    pub memory: ProfiledMemory,
+    /// Its conditions.
+    pub conditions: Conditions,
+}
+
+/// Whether the difference between two runs means something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Comparability {
+    /// It does.
+    #[default]
+    Yes,
+    /// It may come from what differs beside the program.
+    WithCare,
+    /// It does not.
+    No,
+}
+
+/// A condition in which two runs differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConditionDifference {
+    /// What differs: `PyTorch`.
+    pub what: String,
+    /// Its value in each run.
+    pub values: [String; 2],
+    /// What follows from it; empty if that is plain.
+    pub consequence: String,
+    /// How much it says against a comparison.
+    pub weight: Comparability,
+}
+
+/// How a line of one run was found in the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LineMatch {
+    /// The same function, file and number.
+    Exact,
+    /// The same function, in another place of the file or in a file elsewhere.
+    Moved,
+    /// Another function or file that allocates the same sizes.
+    Guessed,
+    /// It is in the second run alone.
+    New,
+    /// It is in the first run alone.
+    Gone,
+}
+
+impl LineMatch {
+    /// Returns the name for people and for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Moved => "moved",
+            Self::Guessed => "guessed",
+            Self::New => "new",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+/// A line in two runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedLine {
+    /// How it was found.
+    pub found: LineMatch,
+    /// Its label in each run; empty where it is not.
+    pub labels: [String; 2],
+    /// Its file and number in each run, as recorded: `/home/me/models/gpt.py:54`; empty where it is not, or has none.
+    pub places: [String; 2],
+    /// Its live tensors in each run.
+    pub held: [Amount; 2],
+    /// What it is used for, in the run in which it holds more.
+    pub category: Category,
+}
+
+impl ChangedLine {
+    /// Returns by how many bytes the second run has more.
+    pub const fn growth(&self) -> i64 {
+        let [before, after] = &self.held;
+        difference(after.bytes, before.bytes)
+    }
+
+    /// Returns whether it is a line of code, and not what has no stack or was there when recording began.
+    pub fn is_code(&self) -> bool {
+        ![NO_STACK, FROM_BEFORE].contains(&self.label())
+    }
+
+    /// Returns its label in the second run, or else in the first.
+    pub fn label(&self) -> &str {
+        let [before, after] = &self.labels;
+        if after.is_empty() { before } else { after }
+    }
+
+    /// Returns its file and number in the second run, or else in the first.
+    pub fn place(&self) -> &str {
+        let [before, after] = &self.places;
+        if after.is_empty() { before } else { after }
+    }
+
+    /// Returns how much of the growth is due to the number of tensors, and how much to their sizes: as many more of the first
+    /// run's size, and the rest.
+    pub fn by_count_and_size(&self) -> (i64, i64) {
+        let [before, after] = self.held;
+        if before.count == 0 || after.count == 0 {
+            return (self.growth(), 0);
+        }
+        let apart = i128::from(after.count) - i128::from(before.count);
+        let by_count = apart * i128::from(before.bytes) / i128::from(before.count);
+        let by_count = i64::try_from(by_count).unwrap_or(if by_count < 0 { i64::MIN } else { i64::MAX });
+        (by_count, self.growth().saturating_sub(by_count))
+    }
+}

@@ -1,0 +1,126 @@
+//! A run at one moment, in brief: what a comparison of two runs is made from.
+
+use serde::{Deserialize, Serialize};
+
+use super::Category;
+use trace::totals::{Amount, difference};
+
+/// A device of a run at one moment.
+///
+/// Its lines, what has no stack and what was there when recording began add up to [`ProfiledMemory::allocated`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunProfile {
+    /// The name of the file or of the job.
+    pub name: String,
+    /// The device's number.
+    pub device: i64,
+    /// Under which conditions it ran and was recorded.
+    pub conditions: Conditions,
+    /// The moment.
+    pub moment: ProfiledMoment,
+    /// The memory at that moment.
+    pub memory: ProfiledMemory,
+    /// The lines that hold memory at that moment, or allocated any in the part of the trace that it stands for.
+    pub lines: Vec<ProfiledLine>,
+    /// Live tensors that were allocated after recording began, and have no stack.
+    pub without_stack: Amount,
+    /// Live tensors that were there when recording began.
+    pub at_start: Amount,
+    /// Live tensors by category, in the order of [`Category::ALL`], without those that were there when recording began.
+    pub categories: Vec<Amount>,
+}
+
+/// Under which conditions a run was made and recorded: what has to be equal for a difference to mean something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// The PyTorch release; empty if it is not known.
+    pub torch: String,
+    /// The allocator's settings, as in `PYTORCH_CUDA_ALLOC_CONF`.
+    pub conf: String,
+    /// The device's name; empty if it is not known.
+    pub card: String,
+    /// The device's memory in bytes; 0 if it is not known.
+    pub capacity: u64,
+    /// The rank of the process; `None` if it has none.
+    pub rank: Option<u32>,
+    /// Bytes that were reserved when recording began.
+    pub reserved_at_start: u64,
+    /// Events that are missing.
+    pub lost: u64,
+    /// Whether the file is damaged or ends too early.
+    pub is_damaged: bool,
+    /// Events of the device.
+    pub events: u64,
+    /// Whether its allocations have stacks.
+    pub has_stacks: bool,
+    /// How the steps were found, such as `from optimizer.step`; empty without any.
+    pub steps: String,
+    /// Requests that failed.
+    pub failed: u64,
+}
+
+/// The moment that a profile is of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfiledMoment {
+    /// The position.
+    pub position: u32,
+    /// The number of the step that it lies in, if it was chosen by its step.
+    pub step: Option<u64>,
+    /// Whether most was requested then, of the run or of the step.
+    pub is_peak: bool,
+    /// What it is, for a sentence: `the peak of step 12`.
+    pub text: String,
+}
+
+/// The memory of a device at one moment, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfiledMemory {
+    /// What live tensors requested.
+    pub allocated: u64,
+    /// The blocks of live tensors.
+    pub blocks: u64,
+    /// The blocks of live tensors, and those that wait for a stream.
+    pub active: u64,
+    /// What the allocator has taken from the driver.
+    pub reserved: u64,
+    /// What the process has outside the allocator, if it was sampled.
+    pub outside: Option<u64>,
+}
+
+impl ProfiledMemory {
+    /// Returns what is lost to rounding. With [`Self::waiting`], [`Self::gaps`] and `allocated` it adds up to `reserved`.
+    pub const fn rounding(&self) -> i64 {
+        difference(self.blocks, self.allocated)
+    }
+
+    /// Returns what waits for a stream.
+    pub const fn waiting(&self) -> i64 {
+        difference(self.active, self.blocks)
+    }
+
+    /// Returns what is reserved and in no active block. Less than zero if trace and segments disagree.
+    pub const fn gaps(&self) -> i64 {
+        difference(self.reserved, self.active)
+    }
+}
+
+/// A line of code in a profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfiledLine {
+    /// The function, as recorded.
+    pub function: String,
+    /// The file, as recorded; empty if it is unknown.
+    pub file: String,
+    /// The line's number; 0 if it is unknown.
+    pub number: u32,
+    /// The line for people: `forward  models/gpt.py:54`.
+    pub label: String,
+    /// Its live tensors at the moment.
+    pub held: Amount,
+    /// What it allocated in the step of the moment, or up to the moment.
+    pub requests: Amount,
+    /// A digest of the sizes of those requests, in their order.
+    pub sizes: u64,
+    /// What most of its live tensors are for, or else what it allocated.
+    pub category: Category,
+}
