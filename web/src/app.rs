@@ -8,8 +8,8 @@ use yew::prelude::*;
 use crate::address::{self, use_address_bar};
 use crate::browser::{document, is_narrow, root, use_effect_with};
 use crate::hooks::{
-    CursorProvider, ModelHandle, Store, remembered_preferences, remembered_rules, use_diagnosis, use_followers,
-    use_identities, use_preferences, use_putting_away,
+    ModelHandle, Store, remembered_preferences, remembered_rules, use_diagnosis, use_followers, use_identities,
+    use_preferences, use_putting_away,
 };
 use crate::input::{CommandPalette, help_dialog, use_hold, use_keys};
 use crate::model::{Action, Dialog, Model, Phase, Place};
@@ -134,16 +134,14 @@ fn App(props: &AppProps) -> Html {
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>
-            <CursorProvider>
-                { header }
-                { body }
-                { announced }
-                <Notice />
-                { dialog }
-                <DropZone />
-                { picker }
-                <Background />
-            </CursorProvider>
+            { header }
+            { body }
+            { announced }
+            <Notice />
+            { dialog }
+            <DropZone />
+            { picker }
+            <Background />
         </ContextProvider<ModelHandle>>
     }
 }

@@ -35,14 +35,13 @@ fn lost_history(trace: &DeviceTrace, start: &Totals, integrity: Integrity) -> Op
         "Its history is missing because events were lost while recording.".to_owned()
     } else if looks_like_a_limit(entries) {
         format!(
-            "The trace has exactly {} events, so the history was most likely full and its first events are lost. Record \
-             with a larger max_entries to keep them.",
+            "It has exactly {} events: the history was most likely full, or this is a part of a run. Record with a larger \
+             max_entries.",
             Count(entries as u64)
         )
     } else {
-        "Recording began late, or the history was full and its first events are lost. To see where this memory comes \
-         from, record from the program's start: call vramscope.attach, or torch.cuda.memory._record_memory_history with a \
-         larger max_entries."
+        "Recording began late, or the history was full. Record from the program's start: call vramscope.attach, or \
+         torch.cuda.memory._record_memory_history with a larger max_entries."
             .to_owned()
     };
     let message = format!(

@@ -70,7 +70,7 @@ fn coordinate(answer: &Answer) -> Option<f64> {
 fn use_cursor_follower() {
     let model = use_model();
     let (follows, axis, cursor) = (model.view.follows_cursor, model.view.axis, model.view.cursor);
-    let answer = use_cursor();
+    let answer = use_cursor(&model);
     let x = match (axis, answer.as_deref()) {
         (Axis::Event, _) => Some(f64::from(cursor)),
         (Axis::Time, Some(Answer::State(state))) if state.position == cursor => Some(state.time_us),

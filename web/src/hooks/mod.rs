@@ -29,7 +29,7 @@ mod whatif;
 pub use crate::worker::CurvesFor;
 pub use answer::{ask, use_answer, use_ask, use_exact_answer};
 pub use away::use_putting_away;
-pub use cursor::{CursorProvider, use_cursor};
+pub use cursor::use_cursor;
 pub use diagnosis::use_diagnosis;
 pub use follow::use_followers;
 pub use handle::{ModelHandle, PlotRows, Store, use_model};

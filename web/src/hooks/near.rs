@@ -29,7 +29,7 @@ pub struct Near {
 #[hook]
 pub fn use_near(model: &ModelHandle) -> Option<Near> {
     let (axis, cursor, extent) = (model.view.axis, model.view.cursor, model.extent());
-    let state = use_cursor();
+    let state = use_cursor(model);
     let is_refused = model.is_preview() && matches!(state.as_deref(), Some(Answer::Refused(_)));
     let part = match axis {
         Axis::Event => part_of(cursor, extent),
@@ -48,7 +48,7 @@ pub fn use_near(model: &ModelHandle) -> Option<Near> {
 #[hook]
 pub fn use_cursor_x(model: &ModelHandle) -> Option<f64> {
     let (axis, cursor) = (model.view.axis, model.view.cursor);
-    let state = use_cursor();
+    let state = use_cursor(model);
     let near = use_near(model);
     match (state.as_deref(), axis) {
         (Some(Answer::State(state)), Axis::Time) => Some(state.time_us),

@@ -16,7 +16,7 @@ use crate::widgets::format::{counted, moment, seconds, wall_clock};
 #[component]
 pub fn Status() -> Html {
     let model = use_model();
-    let answer = use_cursor();
+    let answer = use_cursor(&model);
     let near = use_near(&model);
     let sums = use_answer(model.view.extended_range().map(range_query));
     let Some(device) = model.device() else { return html! {} };

@@ -38,7 +38,7 @@ fn before_all(model: &Model) -> String {
 #[component]
 pub fn NothingPane() -> Html {
     let model = use_model();
-    let answer = use_cursor();
+    let answer = use_cursor(&model);
     let near = use_near(&model);
     let state = match answer.as_deref() {
         Some(Answer::State(state)) => Some(state),

@@ -21,7 +21,7 @@ pub fn OutsideCurves() -> Html {
     let is_there = model.device().is_some_and(|device| device.outside > 0);
     let answer =
         use_answer((is_there && *is_open).then_some(Query::Overview(OverviewQuery { axis, columns: COLUMNS })));
-    let cursor = use_cursor();
+    let cursor = use_cursor(&model);
     if !is_there {
         return html! {};
     }
