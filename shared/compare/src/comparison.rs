@@ -185,7 +185,7 @@ mod tests {
         let what: Vec<&str> = found.differences.iter().map(|found| found.what.as_str()).collect();
         // A release that is not known differs from none.
         assert_eq!((found.comparability, what), (Comparability::WithCare, vec!["settings", "events lost"]));
-        after.conditions.events = 0;
+        after.conditions.has_history = false;
         assert_eq!(compare(&before, &after, &Options::default()).comparability, Comparability::No);
     }
 

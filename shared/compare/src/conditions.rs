@@ -2,7 +2,7 @@
 
 use query::run_comparison::{Comparability, ConditionDifference};
 use query::run_profile::{Conditions, RunProfile};
-use trace::units::{Bytes, Count, counted};
+use trace::units::{Bytes, Count};
 
 /// The share of the larger of two amounts, in percent, up to which they count as equal.
 const SLACK_PERCENT: u64 = 5;
@@ -19,9 +19,9 @@ pub(super) fn differences(before: &RunProfile, after: &RunProfile) -> Vec<Condit
     let only_one = |of: &dyn Fn(&Conditions) -> bool| of(a) != of(b);
     let are_known = |values: &[String; 2]| values.iter().all(|value| !value.is_empty()) && values[0] != values[1];
 
-    if only_one(&|of| of.events == 0) {
-        let values = both(&|of| counted(of.events, "event"));
-        add("history", values, "One has a history, and the other only its end", Comparability::No);
+    if only_one(&|of| of.has_history) {
+        let named = |of: &Conditions| if of.has_history { "recorded" } else { "none" }.to_owned();
+        add("history", both(&named), "One has a history, and the other only its end", Comparability::No);
     }
     let torch = both(&|of| of.torch.clone());
     if are_known(&torch) {

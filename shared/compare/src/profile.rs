@@ -60,6 +60,11 @@ pub fn shared_step(a: &Run<'_>, b: &Run<'_>) -> Option<u64> {
 }
 
 impl<'a> Run<'a> {
+    /// Returns whether the trace says how its end came about. A trace of one event comes from another mode of recording.
+    pub fn has_history(&self) -> bool {
+        self.input.trace.events.len() > 1
+    }
+
     fn steps(&self) -> Option<&'a Steps> {
         self.roles.steps(self.input, self.symbols)
     }
@@ -69,7 +74,7 @@ impl<'a> Run<'a> {
         Conditions {
             reserved_at_start: replay.reserved_at_start(),
             lost: trace.losses.iter().fold(0, |sum, loss| sum.saturating_add(loss.events)),
-            events: trace.events.len() as u64,
+            has_history: self.has_history(),
             has_stacks: trace.events.stack.iter().any(|stack| stack != 0),
             steps: self.steps().map_or_else(String::new, |steps| steps.source.to_string()),
             failed: trace.events.action.iter().filter(|action| *action == Action::Oom as u8).count() as u64,

@@ -49,8 +49,8 @@ pub struct Conditions {
     pub lost: u64,
     /// Whether the file is damaged or ends too early.
     pub is_damaged: bool,
-    /// Events of the device.
-    pub events: u64,
+    /// Whether the trace says how its end came about.
+    pub has_history: bool,
     /// Whether its allocations have stacks.
     pub has_stacks: bool,
     /// How the steps were found, such as `from optimizer.step`; empty without any.

@@ -36,7 +36,7 @@ pub(super) struct Diff {
     #[arg(value_name = "B")]
     after: PathBuf,
     /// Moment of both: peak, end, step:N, event:N or mark:NAME [default: the peak of the last step that both have whole, or else of
-    /// the run]
+    /// the run; the end where there is no history]
     #[arg(long, value_name = "MOMENT")]
     at: Option<String>,
     /// Device, by its number in the files [default: the first one with events]
@@ -96,7 +96,10 @@ impl Diff {
         let after = Loaded::read(&self.after, self.device)?;
         let progress = Progress::new("Comparing");
         let (a, b) = (before.run(), after.run());
-        let choice = at.or_else(|| shared_step(&a, &b).map(MomentChoice::Step)).unwrap_or(MomentChoice::Peak);
+        // A file without a history has its end alone.
+        let has_end_alone = [&a, &b].into_iter().any(|run| !run.has_history());
+        let whole = if has_end_alone { MomentChoice::End } else { MomentChoice::Peak };
+        let choice = at.or_else(|| shared_step(&a, &b).map(MomentChoice::Step)).unwrap_or(whole);
         let compared = compare(&profile(&a, &choice)?, &profile(&b, &choice)?, &Options { map: self.map.clone() });
         drop(progress);
         let is_refused = compared.comparability == Comparability::No;
