@@ -192,7 +192,7 @@ const PLURALS: [&str; 24] = [
 
 /// Texts whose count is never 1.
 const NEVER_ONE: [&str; 5] = [
-    "The trace has exactly {} events",
+    "It has exactly {} events",
     "this machine has {n} devices",
     "the run has made {} events",
     "{} days",

@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use trace::event::Action;
 use trace::frames::{FrameId, StackId, StackRecord, Symbols};
 use trace::totals::Amount;
-use trace::units::Count;
+use trace::units::{Count, counted};
 
 /// One device of a run.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,8 @@ impl<'a> Run<'a> {
             MomentChoice::End => at(end, "the end of the trace".to_owned()),
             MomentChoice::Event(event) => {
                 if *event > end {
-                    return Err(format!("{} has {} events, and no event {}.", self.name, Count(end.into()), event));
+                    let events = counted(end.into(), "event");
+                    return Err(format!("{} has {events}, and no event {event}.", self.name));
                 }
                 at(*event, format!("event {}", Count((*event).into())))
             }
