@@ -87,7 +87,7 @@ fn cause(compared: &RunComparison, grown: i64) -> Option<String> {
     let of = |[before, after]: [Amount; 2]| difference(after.bytes, before.bytes);
     let line = compared.lines.iter().find(|line| is_along(line.growth()));
     let line = line.filter(|line| share(line.growth()) >= u128::from(LINE_PERCENT));
-    if let Some(line) = line.filter(|line| line.is_code() && share(line.growth()) > u128::from(ABOVE_ALL_PERCENT)) {
+    if let Some(line) = line.filter(|line| share(line.growth()) > u128::from(ABOVE_ALL_PERCENT)) {
         let (of_line, rest) = (more_or_less(line.growth()), more_or_less(grown.saturating_sub(line.growth())));
         return Some(format!("{of_line} is {}, and {rest} elsewhere", changed(line)));
     }

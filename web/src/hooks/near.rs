@@ -1,7 +1,7 @@
 //! The cursor of a trace of which only previews are here. They hold the exact totals at few positions, and the largest totals
 //! in each column of their pictures.
 
-use query::{Answer, Axis, ColorBy, Query, StateQuery, Timeline, TimelineQuery, Window};
+use query::{Answer, Axis, ColorBy, Query, Timeline, TimelineQuery, Window};
 use yew::prelude::*;
 
 use super::{ModelHandle, use_answer, use_cursor};
@@ -128,7 +128,7 @@ fn near(timeline: &Timeline, position: u32, extent: Window) -> Option<Near> {
 #[cfg(test)]
 mod tests {
     use format::import::Importer;
-    use query::{Detail, Quads};
+    use query::{Detail, Quads, StateQuery};
     use session::Session;
     use trace::limits::ImportLimits;
 
