@@ -57,7 +57,7 @@ fn what_changed_adds_up_and_the_other_way_round_is_the_opposite() -> Result<()> 
     Ok(())
 }
 
-/// The recipe of the guide: it fails for the right reason, and only then.
+/// The gate of the collector's README fails for the right reason, and only then.
 #[test]
 fn a_gate_for_ci_fails_when_more_was_added_than_a_rule_allows() -> Result<()> {
     let folder = Folder::new("gate")?;
@@ -98,6 +98,10 @@ fn what_can_not_be_compared_is_refused_with_a_way_around() -> Result<()> {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         ensure!(output.status.code() == Some(2) && said.contains(words), "{arguments:?}: {said}");
     }
+    // Of a file without a history, the lines of what is live are known all the same.
+    let (_, same) = json(&[&bare, &bare])?;
+    let lines = same["lines"].as_array().context("no lines")?;
+    ensure!(lines.iter().any(|line| line["line"].as_str().is_some_and(|line| line.contains(".py:"))), "{same}");
     let (code, forced) = json(&[&before, &bare, "--at", "end", "--force"])?;
     assert_eq!(
         (code, &forced["comparable"]["verdict"], &forced["comparable"]["forced"]),

@@ -163,6 +163,18 @@ mod tests {
         }
     }
 
+    /// Memory without a stack was "nearly all" of less than itself.
+    #[test]
+    fn a_part_that_is_more_than_all_is_told_with_what_is_less() {
+        let run = |without_stack: u64, mib: u64| {
+            format!("{}\nalloc 0x60000000 {}", trace(&[(mib, "loss@/m/loss.py:3")]), without_stack * MIB)
+        };
+        assert_eq!(
+            compared(&run(10, 100), &run(70, 50)).sentence,
+            "B's peak is 10.0 MiB higher (110 MiB → 120 MiB); 60.0 MiB more is memory without a stack, and 50.0 MiB less elsewhere."
+        );
+    }
+
     #[test]
     fn gaps_are_named_if_they_explain_more_than_tensors() {
         let before = trace(&[(100, "forward@/m/gpt.py:7")]);

@@ -52,8 +52,8 @@ pub struct Rule {
 /// What became of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
-    /// The rule, as it was written.
-    pub rule: String,
+    /// The rule.
+    pub rule: Rule,
     /// Whether it is broken.
     pub is_tripped: bool,
     /// What was added, in bytes.
@@ -113,16 +113,16 @@ impl Rule {
             (Limit::Percent(most), _) if base == 0 => (if bytes > 0 { f64::INFINITY } else { 0.0 }, most),
             (Limit::Percent(most), _) => (bytes as f64 * 100.0 / base as f64, most),
         };
-        Checked { rule: self.text.clone(), is_tripped: value > most, bytes, value, line }
+        Checked { rule: self.clone(), is_tripped: value > most, bytes, value, line }
     }
 }
 
 impl fmt::Display for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.bytes < 0 { "−" } else { "+" };
-        write!(f, "{}: {sign}{}", self.rule, Bytes(self.bytes.unsigned_abs()))?;
-        if self.rule.ends_with('%') && self.value.is_finite() {
-            let unit = if self.rule.starts_with("fragmentation") { "points" } else { "%" };
+        write!(f, "{}: {sign}{}", self.rule.text, Bytes(self.bytes.unsigned_abs()))?;
+        if matches!(self.rule.limit, Limit::Percent(_)) && self.value.is_finite() {
+            let unit = if self.rule.measured == Measured::Fragmentation { "points" } else { "%" };
             write!(f, ", {:+.1} {unit}", self.value)?;
         }
         match &self.line {

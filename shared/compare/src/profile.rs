@@ -10,7 +10,7 @@ use analysis::steps::{Steps, TrainingStep, named_spans};
 use query::Category;
 use query::run_profile::{Conditions, ProfiledLine, ProfiledMemory, ProfiledMoment, RunProfile};
 use replay::{Allocation, Replayed};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use trace::event::Action;
 use trace::frames::{FrameId, StackId, StackRecord, Symbols};
 use trace::totals::Amount;
@@ -51,12 +51,11 @@ pub enum MomentChoice {
 /// Returns the number of a step that two runs have both, from its beginning to its end: the last such step. By then, what is
 /// allocated once is there, and the peak is not that of the start. `None` if there is none.
 pub fn shared_step(a: &Run<'_>, b: &Run<'_>) -> Option<u64> {
-    let whole = |run: &Run<'_>| -> Vec<u64> {
-        let steps = run.steps().map_or_else(Vec::new, |found| found.steps.clone());
-        steps.into_iter().filter(|step| step.is_whole).map(|step| step.number).collect()
+    let whole = |run: &Run<'_>| -> FxHashSet<u64> {
+        let steps = run.steps().into_iter().flat_map(|found| &found.steps);
+        steps.filter(|step| step.is_whole).map(|step| step.number).collect()
     };
-    let (a, b) = (whole(a), whole(b));
-    a.into_iter().filter(|number| b.contains(number)).max()
+    whole(a).intersection(&whole(b)).copied().max()
 }
 
 impl<'a> Run<'a> {
@@ -179,7 +178,7 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
     let mut lines: FxHashMap<FrameId, LineSums> = FxHashMap::default();
     let (mut without_stack, mut at_start) = (Amount::default(), Amount::default());
     let mut by_category = vec![Amount::default(); Category::ALL.len()];
-    let place = |id: u32| Category::ALL.iter().position(|category| *category == categories.get(id)).unwrap_or(0);
+    let place = |id: u32| categories.get(id) as usize;
     let mut memory = ProfiledMemory {
         blocks: state.totals.allocated,
         active: state.totals.active,
@@ -194,14 +193,15 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         }
         let bytes = allocation.requested;
         memory.allocated = memory.allocated.saturating_add(bytes);
-        if allocation.begin == 0 {
+        let frame = run.frame(allocation.stack);
+        if allocation.begin == 0 && frame.is_none() {
             at_start.add(bytes);
             continue;
         }
         if let Some(amount) = by_category.get_mut(place(id)) {
             amount.add(bytes);
         }
-        let Some(frame) = run.frame(allocation.stack) else {
+        let Some(frame) = frame else {
             without_stack.add(bytes);
             continue;
         };

@@ -72,7 +72,9 @@ pub use lines::{
     Classes, ClassesQuery, LineDetail, LineQuery, LineRow, LineStep, LineStepQuery, Lines, LinesQuery, Memory, Moments,
     StackRow,
 };
-pub use names::{FROM_BEFORE, LOST_STACK, NO_STACK, line_in_sentence, location_of, pool_name, stream_name};
+pub use names::{
+    FROM_BEFORE, LOST_STACK, NO_STACK, function_of, line_in_sentence, location_of, pool_name, stream_name,
+};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;

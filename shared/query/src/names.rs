@@ -20,6 +20,11 @@ pub fn location_of(label: &str) -> &str {
     label.rsplit_once(BETWEEN).map_or(label, |(_, location)| location)
 }
 
+/// Returns the function in the label of a line; empty for a label that has no location.
+pub fn function_of(label: &str) -> &str {
+    label.rsplit_once(BETWEEN).map_or("", |(function, _)| function)
+}
+
 /// Returns the label of a line as a sentence has it: `models/gpt.py:54 (forward)`. With the function first, `append` would read as
 /// the verb of that sentence.
 pub fn line_in_sentence(label: &str) -> Cow<'_, str> {
@@ -65,6 +70,7 @@ mod tests {
         ];
         for (label, sentence, location) in cases {
             assert_eq!((&*line_in_sentence(label), location_of(label)), (sentence, location));
+            assert!(location == label || format!("{}  {location}", function_of(label)) == label);
         }
     }
 

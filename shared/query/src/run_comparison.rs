@@ -17,14 +17,19 @@ pub struct RunComparison {
     pub differences: Vec<ConditionDifference>,
     /// What changed, in one sentence.
     pub sentence: String,
-    /// The lines of both, the largest change first. Live tensors without a stack are one line of them, and those that were there
-    /// when recording began another.
+    /// The lines of both, the largest change first. Live tensors without a stack are one more line, and those of them that were
+    /// there when recording began another.
     pub lines: Vec<ChangedLine>,
     /// Live tensors by category, those that differ, the largest change first.
     pub categories: Vec<(Category, [Amount; 2])>,
 }
 
 impl RunComparison {
+    /// Returns the lines that hold more or less than before, the largest change first.
+    pub fn changed_lines(&self) -> impl Iterator<Item = &ChangedLine> {
+        self.lines.iter().filter(|line| line.growth() != 0)
+    }
+
     /// Returns by how many bytes the second run has more, of a part of its memory.
     pub fn growth(&self, part: impl Fn(&ProfiledMemory) -> u64) -> i64 {
         let [before, after] = &self.runs;
@@ -81,11 +86,11 @@ pub struct ConditionDifference {
 /// How a line of one run was found in the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum LineMatch {
-    /// The same function, file and number.
+    /// In both runs, it has the same function, file and line number.
     Exact,
-    /// The same function, in another place of the file or in a file elsewhere.
+    /// The function is the same, but the line number or the file's path is not.
     Moved,
-    /// Another function or file that allocates the same sizes.
+    /// The function or the file has another name. It is the only line that allocates the same sizes.
     Guessed,
     /// It is in the second run alone.
     New,

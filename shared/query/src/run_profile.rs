@@ -24,9 +24,9 @@ pub struct RunProfile {
     pub lines: Vec<ProfiledLine>,
     /// Live tensors that were allocated after recording began, and have no stack.
     pub without_stack: Amount,
-    /// Live tensors that were there when recording began.
+    /// Live tensors without a stack that were there when recording began.
     pub at_start: Amount,
-    /// Live tensors by category, in the order of [`Category::ALL`], without those that were there when recording began.
+    /// Live tensors by category, in the order of [`Category::ALL`], without those in `at_start`.
     pub categories: Vec<Amount>,
 }
 

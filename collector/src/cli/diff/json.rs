@@ -1,9 +1,9 @@
 //! The comparison as JSON. Bytes are whole numbers; fields are only ever added.
 
 use compare::gate::Checked;
-use query::location_of;
 use query::run_comparison::{ChangedLine, Comparability, ComparedRun, ConditionDifference};
 use query::run_profile::ProfiledMemory;
+use query::{function_of, location_of};
 use serde::Serialize;
 use trace::totals::difference;
 
@@ -175,10 +175,9 @@ fn line(line: &ChangedLine) -> Line<'_> {
         place.or(line.labels.get(run)).map(String::as_str).filter(|text| !text.is_empty() && line.is_code())
     });
     let place = line.place();
-    let function = if line.is_code() { line.label().split("  ").next().unwrap_or_default() } else { "" };
     Line {
         line: if place.is_empty() { location_of(line.label()).to_owned() } else { place.to_owned() },
-        function,
+        function: function_of(line.label()),
         a_line,
         b_line,
         found: line.found.name(),
@@ -195,7 +194,7 @@ fn line(line: &ChangedLine) -> Line<'_> {
 
 fn gate(checked: &Checked) -> Gate<'_> {
     Gate {
-        rule: &checked.rule,
+        rule: &checked.rule.text,
         tripped: checked.is_tripped,
         // JSON has no infinity.
         value: if checked.value.is_finite() { checked.value } else { f64::MAX },

@@ -33,7 +33,7 @@ fn write(out: &mut String, found: &Found) -> fmt::Result {
         let consequence = if found.consequence.is_empty() { String::new() } else { format!(" {}.", found.consequence) };
         writeln!(out, "- ⚠️ {}: {} → {}.{consequence}", found.what, code(a), code(b))?;
     }
-    let changed: Vec<&ChangedLine> = compared.lines.iter().filter(|line| line.growth() != 0).collect();
+    let changed: Vec<&ChangedLine> = compared.changed_lines().collect();
     if !changed.is_empty() {
         writeln!(out, "\n| change | A | B | tensors | line | |\n|---:|---:|---:|---:|---|---|")?;
     }

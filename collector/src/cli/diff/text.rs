@@ -45,7 +45,7 @@ fn write(out: &mut String, found: &Found, is_verbose: bool) -> fmt::Result {
         let consequence = if found.consequence.is_empty() { "" } else { ". " };
         writeln!(out, "  {mark} {}: {} → {}{consequence}{}", found.what, Escaped(a), Escaped(b), found.consequence)?;
     }
-    let changed: Vec<&ChangedLine> = compared.lines.iter().filter(|line| line.growth() != 0).collect();
+    let changed: Vec<&ChangedLine> = compared.changed_lines().collect();
     if !changed.is_empty() {
         writeln!(out, "\n  {:>11}  {:>10}  {:>10}  {:>11}  line", "change", "A", "B", "tensors")?;
     }
