@@ -29,7 +29,7 @@ soak minutes="10" cases="2000":
     VRAMSCOPE_PAGE=skip PROPTEST_CASES={{ cases }} cargo test --package session --package allocator --no-fail-fast
     VRAMSCOPE_PAGE=skip VRAMSCOPE_SOAK_SECONDS=$(( {{ trim_start_match(minutes, "minutes=") }} * 10 )) \
         cargo test --package tests --no-fail-fast --test ingest --test publish --test shares soak:: -- --nocapture --test-threads 1
-    VRAMSCOPE_PAGE=published cargo build --release
+    cargo build --release --features published-page
     VRAMSCOPE_SOAK=1 VRAMSCOPE_PROGRAM=target/release/vramscope tests/run journeys firefox webkit
 
 # Measure: the core natively, then this page and, given its folder, PyTorch's
@@ -92,7 +92,7 @@ wheel-test wheel:
 
 # The program as users install it, for this machine, in dist/
 program:
-    cargo build --profile wheel --package vramscope --bin vramscope
+    cargo build --profile wheel --package vramscope --features published-page --bin vramscope
     mkdir -p dist
     cp target/wheel/vramscope{{ if os() == "windows" { ".exe" } else { "" } }} dist/vramscope-{{ os() }}-{{ arch() }}{{ if os() == "windows" { ".exe" } else { "" } }}
 

@@ -19,15 +19,20 @@ const WEB: Layers = &[
     ("worker", &["protocol", "browser", "model"]),
     ("render", &["browser"]),
     ("hooks", &["protocol", "browser", "model", "worker", "render"]),
+    ("deferred", &["browser", "hooks", "model"]),
     ("widgets", &["browser", "render"]),
     ("theme", &["browser", "model", "hooks", "widgets"]),
     ("source", &["protocol", "browser", "model", "hooks", "worker"]),
     ("address", &["browser", "model", "hooks", "source"]),
     ("views", &["browser", "model", "render", "hooks", "widgets", "source"]),
     ("input", &["browser", "model", "hooks", "widgets", "theme", "source", "address", "views"]),
-    ("shell", &["protocol", "browser", "model", "hooks", "worker", "widgets", "theme", "source", "views"]),
+    ("shell", &["protocol", "browser", "model", "hooks", "deferred", "worker", "widgets", "theme", "source", "views"]),
     ("share", &["protocol", "browser", "model", "hooks", "worker", "widgets", "source", "shell"]),
-    ("app", &["browser", "model", "hooks", "render", "theme", "source", "address", "views", "input", "shell", "share"]),
+    ("later", &["deferred", "hooks", "model", "views", "input", "shell", "share"]),
+    (
+        "app",
+        &["browser", "model", "hooks", "deferred", "render", "theme", "source", "address", "input", "shell", "later"],
+    ),
 ];
 
 /// The layers of `collector/src`.

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { at, goTo, savedSample, status, text, until } from './workbench.mjs';
+import { at, goTo, openSample, press, savedSample, status, text, until } from './workbench.mjs';
 
 /** A file in the form that playwright passes to a file input. */
 const file = (name, bytes) => ({ name, mimeType: 'application/octet-stream', buffer: Buffer.from(bytes) });
@@ -77,6 +77,30 @@ test('an engine that cannot be loaded is reported, and loaded again for the next
   await page.tab.unroute(engine);
   await page.drop(await savedSample(page));
   await page.reach('ready');
+  // This journey caused the failed requests.
+  page.complaints = page.complaints.filter((complaint) => !/ERR_FAILED/.test(complaint));
+});
+
+test('a part of the page that cannot be loaded is reported, and loaded when asked again', async (t) => {
+  const page = await openPage(t);
+  const later = /later_bg-.*\.wasm$/;
+  const boot = await page.tab.evaluate(async () => (await fetch(document.querySelector('script[type=module]').src)).text());
+  if (!later.test(boot.match(/later_bg[^"]*/)[0])) return t.skip('only the page that users install has two modules');
+  await page.tab.route(later, (route) => route.abort());
+  await page.tab.reload();
+  await openSample(page);
+  await at(page, 'tab-segments').click();
+  await at(page, 'deferred-failed').waitFor();
+  await page.screenshot('broken-later-view');
+  await at(page, 'share-button').click();
+  await page.tab.locator('#app > .deferred-failed').waitFor();
+  await page.screenshot('broken-later-dialog');
+  await page.tab.unroute(later);
+  await page.tab.locator('#app > .deferred-failed button').click();
+  await at(page, 'share-size').waitFor();
+  await press(page, 'Escape');
+  await page.tab.locator('#view-segments canvas').first().waitFor();
+  assert.equal(await at(page, 'deferred-failed').count(), 0);
   // This journey caused the failed requests.
   page.complaints = page.complaints.filter((complaint) => !/ERR_FAILED/.test(complaint));
 });

@@ -6,25 +6,22 @@ use trace::text::escaped;
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
-use crate::browser::{document, is_narrow, root, use_effect_with};
+use crate::browser::{after_next_frame, document, is_narrow, root, use_effect_with};
+use crate::deferred::{self, Deferred, Part};
 use crate::hooks::{
     ModelHandle, Store, remembered_preferences, remembered_rules, use_diagnosis, use_followers, use_identities,
     use_preferences, use_putting_away,
 };
-use crate::input::{CommandPalette, help_dialog, use_hold, use_keys};
-use crate::model::{Action, Dialog, Model, Phase, Place};
-use crate::share::{ShareDialog, UploadsDialog};
-use crate::shell::{
-    ExplainDialog, Notice, OfferDialog, Workbench, announcer, failed, header, job_dialog, loading, start_page, title,
-};
+use crate::input::{use_hold, use_keys};
+use crate::later;
+use crate::model::{Action, Model, Phase, Place};
+use crate::shell::{Notice, Workbench, announcer, failed, header, loading, start_page, title};
 use crate::source::{self, DropZone, file_picker, open_shared, token_of_page, uploads};
 use crate::theme;
-use crate::views::category_rules::CategoryDialog;
-use crate::views::folding::FoldingDialog;
-use crate::views::sweep::SweepView;
 
 /// Renders the page into its element. `read_trace` returns a promise of the trace inside the page, if there is one.
 pub fn start(read_trace: Option<js_sys::Function>) {
+    deferred::set_loader(later::load);
     let (rules, place, preferences) = (remembered_rules(), source::place(), remembered_preferences());
     source::take_token(place);
     let mut model = Model {
@@ -82,6 +79,9 @@ fn App(props: &AppProps) -> Html {
                 // A shared trace is being downloaded right away, and needs the network for itself.
                 handle.workers().warm_up(shared.is_none());
             }
+            if shared.is_none() {
+                after_next_frame(deferred::preload);
+            }
             if shared.is_some() || address::names_something() {
                 // Opening what the address names is not a step of its own.
                 handle.dispatch(Action::StepJoined);
@@ -113,8 +113,8 @@ fn App(props: &AppProps) -> Html {
         None => start_page(&model),
         Some(Phase::Loading { .. } | Phase::Away) => loading(&model),
         Some(Phase::Failed { .. }) => failed(&model),
-        Some(Phase::Sweep(sweep)) => {
-            html! { <SweepView key={model.current.map_or(0, |key| key.0)} sweep={sweep.clone()} /> }
+        Some(Phase::Sweep(_)) => {
+            html! { <Deferred key={model.current.map_or(0, |key| key.0)} part={Part::Sweep} /> }
         }
         // Each file gets a new workbench: no state of a view carries over.
         Some(Phase::Ready { .. }) => html! { <Workbench key={model.current.map_or(0, |key| key.0)} /> },
@@ -122,15 +122,7 @@ fn App(props: &AppProps) -> Html {
     let (header, announced, picker) = (header(&model), announcer(&model), file_picker(&model));
     let dialog = match model.dialog {
         None => Html::default(),
-        Some(Dialog::Help) => help_dialog(&model),
-        Some(Dialog::Palette) => html! { <CommandPalette /> },
-        Some(Dialog::Jobs) => job_dialog(&model),
-        Some(Dialog::Folding) => html! { <FoldingDialog /> },
-        Some(Dialog::Categories) => html! { <CategoryDialog /> },
-        Some(Dialog::Share) => html! { <ShareDialog /> },
-        Some(Dialog::Uploads) => html! { <UploadsDialog /> },
-        Some(Dialog::Explain) => html! { <ExplainDialog /> },
-        Some(Dialog::Offer) => html! { <OfferDialog /> },
+        Some(dialog) => html! { <Deferred part={Part::Dialog(dialog)} /> },
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>

@@ -28,9 +28,9 @@ function fromBase64(text) {
 const inside = (part) => document.getElementById(`vramscope-${part}`);
 
 // A WebAssembly module: packed inside the page, or a file beside it.
-function wasm(part, url) {
+function wasm(part, url, priority = "auto") {
   const element = inside(part);
-  if (!element) return fetch(url);
+  if (!element) return fetch(url, { priority });
   const packed = new Blob([fromBase64(element.textContent)]).stream();
   const plain = packed.pipeThrough(new DecompressionStream("gzip"));
   return new Response(plain, { headers: { "Content-Type": "application/wasm" } });
@@ -52,6 +52,23 @@ function compile(part, url) {
 const compileEngine = () => compile("engine", new URL("./engine_bg.wasm", import.meta.url));
 // Loaded when it is first used.
 const compileWhatIf = () => compile("whatif", new URL("./whatif_bg.wasm", import.meta.url));
+
+// The second module of the page, if it has two: it shares memory and functions with the first one, whose glue calls this.
+let later = null;
+
+globalThis.loadLater = async (exports, done, data) => {
+  let isLoaded = true;
+  try {
+    later ??= wasm("later", new URL("./later_bg.wasm", import.meta.url), "low");
+    await WebAssembly.instantiateStreaming(later, { __wasm_split: exports });
+  } catch (error) {
+    // The next attempt begins anew.
+    later = null;
+    isLoaded = false;
+    console.warn(error);
+  }
+  exports.__indirect_function_table.get(done)(data, isLoaded);
+};
 
 // A script that runs in workers. Scripts of other files can't be workers of a page from disk, but what the page makes can.
 function script(part, url) {

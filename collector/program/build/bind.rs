@@ -10,18 +10,26 @@ use anyhow::{Context, Result, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 use wasm_encoder::reencode::{self, Reencode};
 use wasm_encoder::{CodeSection, FunctionSection};
-use wasmparser::{CodeSectionReader, FunctionSectionReader, Parser, Payload, TypeRef};
+use wasmparser::{CodeSectionReader, CustomSectionReader, FunctionSectionReader, Parser, Payload, TypeRef};
 
 use crate::compile::Module;
+#[cfg(feature = "published-page")]
+use crate::split;
 use crate::{Finish, finish};
 
 /// Writes a module and its glue as `NAME_bg.wasm` and `NAME.js`.
 pub(crate) fn bind(module: &Module, wasm: &Path, folder: &Path) -> Result<()> {
     let is_debug = finish()? == Finish::Debug;
+    #[cfg(feature = "published-page")]
+    let halves = (module.name == "page").then(|| split::split(wasm, &folder.with_extension("halves"))).transpose()?;
+    #[cfg(feature = "published-page")]
+    let wasm = halves.as_ref().map_or(wasm, |halves| &halves.first);
     let mut output = Bindgen::new()
         .input_path(wasm)
         .web(true)?
         .typescript(false)
+        // The second half of the page has the table of functions from the first.
+        .keep_lld_exports(cfg!(feature = "published-page"))
         // Names of functions are a third of the module, and only a debugger needs them.
         .remove_name_section(!is_debug)
         .remove_producers_section(true)
@@ -33,13 +41,23 @@ pub(crate) fn bind(module: &Module, wasm: &Path, folder: &Path) -> Result<()> {
     if is_debug {
         return output.emit(folder);
     }
-    let imports = output.wasm_mut().imports.iter_mut().zip(0_u32..);
+    // Those of wasm-bindgen.
+    let imports = output.wasm_mut().imports.iter_mut().filter(|import| import.module.ends_with("_bg.js")).zip(0_u32..);
     let numbers =
         imports.map(|(import, number)| (mem::replace(&mut import.name, number.to_string()), number.to_string()));
     let numbers = numbers.collect();
     output.emit(folder)?;
     let glue = folder.join(module.name).with_extension("js");
-    fs::write(&glue, shorten(&fs::read_to_string(&glue)?, &numbers)?)?;
+    let text = fs::read_to_string(&glue)?;
+    #[cfg(feature = "published-page")]
+    let text = match halves {
+        Some(halves) => {
+            fs::write(folder.join("later_bg.wasm"), sort(&halves.second)?)?;
+            split::link(&text)?
+        }
+        None => text,
+    };
+    fs::write(&glue, shorten(&text, &numbers)?)?;
     let wasm = folder.join(format!("{}_bg.wasm", module.name));
     fs::write(&wasm, sort(&fs::read(&wasm)?)?).with_context(|| format!("writing {}", wasm.display()))
 }
@@ -104,6 +122,15 @@ impl Reencode for Sorted {
 
     fn function_index(&mut self, index: u32) -> Result<u32, reencode::Error> {
         Ok(index.checked_sub(self.imported).map_or(index, |own| self.places[own as usize]))
+    }
+
+    /// Names of functions and of the tools that made a module are for people only.
+    fn parse_custom_section(
+        &mut self,
+        _: &mut wasm_encoder::Module,
+        _: CustomSectionReader<'_>,
+    ) -> Result<(), reencode::Error> {
+        Ok(())
     }
 
     fn parse_function_section(

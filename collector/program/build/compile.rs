@@ -36,6 +36,9 @@ pub(crate) struct Group {
 /// Chrome 75, Firefox 79, Safari 15.)
 const SIMD: &[&str] = &["-C", "target-feature=+simd128"];
 
+/// The page is cut in two by what refers to what, which only the linker knows.
+const TWO_MODULES: &[&str] = &["--cfg", "two_modules", "-C", "link-arg=--emit-relocs"];
+
 /// The page draws; the engine reads and answers, and what-if runs a trace's requests again, each in a worker.
 const MODULES: &[Module; 3] = &[
     Module { package: "web", name: "page" },
@@ -51,7 +54,7 @@ pub(crate) fn groups() -> Result<Vec<Group>> {
         Finish::Debug => vec![Group { modules: MODULES, profile: "web-dev", flags: SIMD }],
         Finish::Release => vec![Group { modules: MODULES, profile: "page", flags: SIMD }],
         Finish::Published => vec![
-            Group { modules: page, profile: "published-page", flags: &[] },
+            Group { modules: page, profile: "published-page", flags: TWO_MODULES },
             Group { modules: workers, profile: "page", flags: SIMD },
         ],
     })

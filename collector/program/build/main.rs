@@ -1,8 +1,7 @@
 //! Builds the page and embeds it, so that `cargo run` is all that a user types.
 //!
 //! `VRAMSCOPE_PAGE=skip` leaves the page out (for `check` and `clippy`, which run build scripts too);
-//! `VRAMSCOPE_PAGE=published` makes the page as users install it;
-//! `VRAMSCOPE_PAGE=FOLDER` embeds a page that is already built.
+//! `VRAMSCOPE_PAGE=FOLDER` embeds a page that is already built. The feature `published-page` makes the page as users install it.
 
 mod bind;
 mod compile;
@@ -10,6 +9,8 @@ mod embed;
 mod names;
 mod pack;
 mod page;
+#[cfg(feature = "published-page")]
+mod split;
 mod target;
 
 use std::path::{Path, PathBuf};
@@ -19,9 +20,6 @@ use anyhow::{Context, Result, anyhow};
 
 /// Says where the page comes from.
 const PAGE_VARIABLE: &str = "VRAMSCOPE_PAGE";
-
-/// Its value for the page as users install it.
-const PUBLISHED: &str = "published";
 
 fn main() -> ExitCode {
     println!("cargo::rerun-if-env-changed={PAGE_VARIABLE}");
@@ -39,7 +37,7 @@ fn run() -> Result<()> {
     let out = PathBuf::from(variable("OUT_DIR")?);
     let dist = match std::env::var(PAGE_VARIABLE) {
         Ok(choice) if choice == "skip" => None,
-        Ok(choice) if !choice.is_empty() && choice != PUBLISHED => {
+        Ok(choice) if !choice.is_empty() => {
             let folder = Path::new(&choice).canonicalize().with_context(|| format!("{PAGE_VARIABLE}={choice}"))?;
             println!("cargo::rerun-if-changed={}", folder.display());
             Some(folder)
@@ -64,11 +62,9 @@ enum Finish {
     Published,
 }
 
-/// Returns the finish of this build's page: as users install it in the profile `wheel`, the only one that is compiled for size,
-/// and where it is asked for.
+/// Returns the finish of this build's page.
 fn finish() -> Result<Finish> {
-    let is_asked_for = std::env::var(PAGE_VARIABLE).is_ok_and(|choice| choice == PUBLISHED);
-    Ok(if is_asked_for || variable("OPT_LEVEL")? == "s" {
+    Ok(if cfg!(feature = "published-page") {
         Finish::Published
     } else if variable("PROFILE")? == "release" {
         Finish::Release

@@ -49,7 +49,9 @@ def build_library(target):
 def build_program(target):
     """Builds the program with its page. Returns its path."""
     # Apart from the library: in one call, cargo would give the library the program's features.
-    return _cargo(target, "wheel", ["--package", "vramscope", "--bin", "vramscope"], target.program)
+    # For this machine, the page of a build of the project will do.
+    page = ["--features", "published-page"] if target.triple else []
+    return _cargo(target, "wheel", ["--package", "vramscope", *page, "--bin", "vramscope"], target.program)
 
 
 def _cargo(target, profile, package, file):

@@ -98,6 +98,11 @@ impl Page<'_> {
             let packed = packed(self.asset(&named(&boot, start, ".wasm")?)?);
             self.block(id, &packed);
         }
+        // Only the page that users install has a second module.
+        if let Ok(path) = named(&boot, "later_bg-", ".wasm") {
+            let packed = packed(self.asset(&path)?);
+            self.block("later", &packed);
+        }
         self.scripts.push(hash(&script));
         Ok(format!("<script type=\"module\">{}</script>", harmless(&script, "</script")?))
     }

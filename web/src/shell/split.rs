@@ -7,8 +7,10 @@ use yew::prelude::*;
 
 use super::detail_bar::{awaiting, has_preview};
 use crate::browser::use_effect_with;
+use crate::deferred::{Deferred, Part};
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Split, Tab};
+use crate::views::timeline::Timeline;
 use crate::views::{TABS, panel_id};
 use crate::widgets::icon::{Symbol, icon};
 use crate::widgets::style::set_style;
@@ -21,7 +23,9 @@ fn view(model: &ModelHandle, tab: Tab) -> Html {
     let missing = model.file().and_then(|file| file.missing_detail()).filter(|_| !has_preview(tab));
     match missing {
         Some(detail) => awaiting(detail),
-        None => TABS.iter().find(|view| view.tab == tab).map(|view| (view.render)()).unwrap_or_default(),
+        // The first view that nearly everybody sees.
+        None if tab == Tab::Timeline => html! { <Timeline /> },
+        None => html! { <Deferred part={Part::View(tab)} /> },
     }
 }
 

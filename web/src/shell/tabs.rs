@@ -9,7 +9,7 @@ use crate::browser::{document, use_effect_with};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Side, Split, Tab};
 use crate::views::findings::ordered;
-use crate::views::{TABS, TabView, first_side, panel_id};
+use crate::views::{TABS, TabTitle, first_side, panel_id};
 use crate::widgets::icon::{Symbol, icon};
 
 /// Scrolls the selected tab into view where not all tabs fit.
@@ -115,7 +115,7 @@ fn id(tab: Tab) -> String {
     format!("tab-{}", tab.name())
 }
 
-fn button(model: &ModelHandle, view: &TabView) -> Html {
+fn button(model: &ModelHandle, view: &TabTitle) -> Html {
     let tab = view.tab;
     let is_selected = model.view.tab == tab;
     let is_other = model.view.split.is_some_and(|split| split.tab == tab);

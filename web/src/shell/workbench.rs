@@ -10,15 +10,14 @@ use super::split::Views;
 use super::tabs::{tabs, use_tab_in_view};
 use super::verdict_room::verdict_room;
 use crate::browser::{self, after_next_frame, use_effect_with};
+use crate::deferred::{self, Deferred, Part};
 use crate::hooks::use_model;
 use crate::model::{DataState, Tab};
 use crate::source;
-use crate::views::context_menu::ContextMenu;
 use crate::views::menu_target::list_menu;
 use crate::views::overview::{OutsideCurves, Overview};
 use crate::views::search::filter_chips;
 use crate::views::status::Status;
-use crate::views::text_twin::TextTwin;
 use crate::views::verdict::VerdictCard;
 use crate::widgets::bytes_text::copy_exact;
 
@@ -53,7 +52,12 @@ pub fn Workbench() -> Html {
     let is_settled = use_state_eq(|| false);
     {
         let is_settled = is_settled.setter();
-        use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
+        use_effect_with((), move |()| {
+            after_next_frame(move || {
+                is_settled.set(true);
+                deferred::preload();
+            });
+        });
     }
     // What had the focus is gone with the page before: the next Tab goes on in the view.
     use_effect_with((), |()| {
@@ -96,8 +100,8 @@ pub fn Workbench() -> Html {
             </div>
             <Status />
             if *is_settled {
-                <TextTwin />
-                <ContextMenu />
+                <Deferred part={Part::TextTwin} />
+                <Deferred part={Part::ContextMenu} />
             }
         </main>
     }

@@ -37,64 +37,49 @@ use yew::prelude::*;
 use self::description::Description;
 use crate::browser::window;
 
-/// A view that fills the page.
-pub struct TabView {
+/// A tab with its title.
+pub struct TabTitle {
     /// The tab.
     pub tab: Tab,
-    /// The title in the tab bar.
+    /// The title.
     pub title: &'static str,
+}
+
+/// All tabs, in the order of the tab bar.
+pub const TABS: [TabTitle; Tab::ALL.len()] = [
+    TabTitle { tab: Tab::Timeline, title: "Timeline" },
+    TabTitle { tab: Tab::Segments, title: "Segments" },
+    TabTitle { tab: Tab::Flame, title: "Flame" },
+    TabTitle { tab: Tab::Events, title: "Events" },
+    TabTitle { tab: Tab::Findings, title: "Findings" },
+    TabTitle { tab: Tab::Heatmap, title: "Heatmap" },
+    TabTitle { tab: Tab::WhatIf, title: "What-if" },
+    TabTitle { tab: Tab::Allocations, title: "Allocations" },
+];
+
+/// A view that fills the page.
+pub struct TabView {
     /// Renders the view.
     pub render: fn() -> Html,
     /// What a screen reader hears of it.
     description: Description,
 }
 
-/// All views, in the order of the tab bar.
-pub const TABS: [TabView; Tab::ALL.len()] = [
-    TabView {
-        tab: Tab::Timeline,
-        title: "Timeline",
-        render: || html! { <timeline::Timeline /> },
-        description: timeline::DESCRIPTION,
-    },
-    TabView {
-        tab: Tab::Segments,
-        title: "Segments",
-        render: || html! { <segments::Segments /> },
-        description: segments::DESCRIPTION,
-    },
-    TabView { tab: Tab::Flame, title: "Flame", render: || html! { <flame::Flame /> }, description: flame::DESCRIPTION },
-    TabView {
-        tab: Tab::Events,
-        title: "Events",
-        render: || html! { <events::Events /> },
-        description: events::DESCRIPTION,
-    },
-    TabView {
-        tab: Tab::Findings,
-        title: "Findings",
-        render: || html! { <findings::Findings /> },
-        description: findings::DESCRIPTION,
-    },
-    TabView {
-        tab: Tab::Heatmap,
-        title: "Heatmap",
-        render: || html! { <heatmap::HeatmapView /> },
-        description: heatmap::DESCRIPTION,
-    },
-    TabView {
-        tab: Tab::WhatIf,
-        title: "What-if",
-        render: || html! { <whatif::WhatIfView /> },
-        description: Description::NONE,
-    },
-    TabView {
-        tab: Tab::Allocations,
-        title: "Allocations",
-        render: || html! { <allocations::Allocations /> },
-        description: allocations::DESCRIPTION,
-    },
-];
+/// Returns the view of a tab. Only the deferred part of the page calls it, so that what it names is no part of the first module.
+pub const fn view(tab: Tab) -> TabView {
+    match tab {
+        Tab::Timeline => TabView { render: || html! { <timeline::Timeline /> }, description: timeline::DESCRIPTION },
+        Tab::Segments => TabView { render: || html! { <segments::Segments /> }, description: segments::DESCRIPTION },
+        Tab::Flame => TabView { render: || html! { <flame::Flame /> }, description: flame::DESCRIPTION },
+        Tab::Events => TabView { render: || html! { <events::Events /> }, description: events::DESCRIPTION },
+        Tab::Findings => TabView { render: || html! { <findings::Findings /> }, description: findings::DESCRIPTION },
+        Tab::Heatmap => TabView { render: || html! { <heatmap::HeatmapView /> }, description: heatmap::DESCRIPTION },
+        Tab::WhatIf => TabView { render: || html! { <whatif::WhatIfView /> }, description: Description::NONE },
+        Tab::Allocations => {
+            TabView { render: || html! { <allocations::Allocations /> }, description: allocations::DESCRIPTION }
+        }
+    }
+}
 
 /// Returns the id of a view's panel.
 pub fn panel_id(tab: Tab) -> String {
@@ -115,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_tab_has_a_view() {
+    fn every_tab_has_a_title() {
         for tab in Tab::ALL {
             assert_eq!(TABS.iter().filter(|view| view.tab == tab).count(), 1, "{}", tab.name());
         }

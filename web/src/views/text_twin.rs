@@ -7,8 +7,8 @@ use query::{Answer, Axis, Classes, DeviceSummary, Flame, FlameBox, Query, StateQ
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
-use super::TABS;
 use super::description::{Description, Known, Moment, ROWS};
+use super::view;
 use crate::browser::{Timeout, use_effect_with};
 use crate::hooks::{ModelHandle, use_answer, use_exact_answer, use_model, use_near};
 use crate::model::{Listing, Selection, Tab, View};
@@ -139,7 +139,7 @@ pub fn TextTwin() -> Html {
 
 /// Returns the description of a tab.
 fn description(tab: Tab) -> Description {
-    TABS.iter().find(|view| view.tab == tab).map_or(Description::NONE, |view| view.description)
+    view(tab).description
 }
 
 /// Introduces what the other one of two views shows; empty if there is nothing to say of it.
