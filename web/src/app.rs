@@ -6,7 +6,7 @@ use trace::text::escaped;
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
-use crate::browser::{after_next_frame, document, is_narrow, root, use_effect_with};
+use crate::browser::{Timeout, document, is_narrow, root, use_effect_with};
 use crate::deferred::{self, Deferred, Part};
 use crate::hooks::{
     ModelHandle, Store, remembered_preferences, remembered_rules, use_diagnosis, use_followers, use_identities,
@@ -50,6 +50,9 @@ pub fn start(read_trace: Option<js_sys::Function>) {
     }
 }
 
+/// Milliseconds after the start until the second module is loaded, unless something needs it before.
+const PRELOAD_MS: i32 = 2_000;
+
 /// Properties of [`App`].
 #[derive(Properties)]
 pub struct AppProps {
@@ -79,9 +82,8 @@ fn App(props: &AppProps) -> Html {
                 // A shared trace is being downloaded right away, and needs the network for itself.
                 handle.workers().warm_up(shared.is_none());
             }
-            if shared.is_none() {
-                after_next_frame(deferred::preload);
-            }
+            // A file that is dropped at once needs both cores of a small machine for itself.
+            let rest = Timeout::new(PRELOAD_MS, deferred::preload);
             if shared.is_some() || address::names_something() {
                 // Opening what the address names is not a step of its own.
                 handle.dispatch(Action::StepJoined);
@@ -99,7 +101,7 @@ fn App(props: &AppProps) -> Html {
             let messages = source::listen(&handle);
             crate::render::painter::Backend::preferred();
             let listener = theme::watch_system(move |is_dark| handle.dispatch(Action::SystemTheme { is_dark }));
-            move || drop((listener, messages))
+            move || drop((rest, listener, messages))
         });
     }
     let model = store.handle();
