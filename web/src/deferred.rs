@@ -48,7 +48,7 @@ pub fn set_loader(load: fn() -> Loading) {
     LOADER.set(Some(load));
 }
 
-/// Loads the second module if it is not here yet. A failure is told when a part is needed.
+/// Loads the second module if it is not here yet. If that fails, nothing is shown: whoever needs a part tries again.
 pub fn preload() {
     load(Callback::noop());
 }

@@ -53,17 +53,14 @@ const compileEngine = () => compile("engine", new URL("./engine_bg.wasm", import
 // Loaded when it is first used.
 const compileWhatIf = () => compile("whatif", new URL("./whatif_bg.wasm", import.meta.url));
 
-// The second module of the page, if it has two: it shares memory and functions with the first one, whose glue calls this.
-let later = null;
-
+// The second module of the page, if it has two: it shares memory and functions with the first one, whose glue calls
+// this, and again after a failure.
 globalThis.loadLater = async (exports, done, data) => {
   let isLoaded = true;
   try {
-    later ??= wasm("later", new URL("./later_bg.wasm", import.meta.url), "low");
+    const later = wasm("later", new URL("./later_bg.wasm", import.meta.url), "low");
     await WebAssembly.instantiateStreaming(later, { __wasm_split: exports });
   } catch (error) {
-    // The next attempt begins anew.
-    later = null;
     isLoaded = false;
     console.warn(error);
   }
