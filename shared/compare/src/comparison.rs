@@ -27,6 +27,7 @@ pub fn compare(before: &RunProfile, after: &RunProfile, options: &Options) -> Ru
         found: LineMatch::Exact,
         labels: [name.to_owned(), name.to_owned()],
         places: Default::default(),
+        stacks: [None, None],
         held: [before, after],
         category: Category::Unknown,
     }));
@@ -74,6 +75,7 @@ fn line(before: &RunProfile, after: &RunProfile, pair: &Pair) -> ChangedLine {
         found: pair.found,
         labels: [label(one), label(other)],
         places: [place(one), place(other)],
+        stacks: [one, other].map(|line| line.map(|line| line.stack)),
         held,
         category: if held[1].bytes >= held[0].bytes { other.or(one) } else { one.or(other) }
             .map(|line| line.category)
@@ -86,12 +88,12 @@ mod tests {
     use analysis::best_frames::BestFrames;
     use analysis::roles::Roles;
     use proptest::prelude::*;
-    use query::run_profile::Conditions;
+    use query::run_profile::{Conditions, MomentChoice};
     use replay::index::Index;
     use replay::{Replay, Replayed};
 
     use super::*;
-    use crate::{MomentChoice, Run, profile};
+    use crate::{Run, profile};
 
     const MIB: u64 = 1 << 20;
 

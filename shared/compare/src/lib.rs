@@ -18,4 +18,4 @@ mod profile;
 mod sentence;
 
 pub use comparison::{Options, compare};
-pub use profile::{MomentChoice, Run, profile, shared_step};
+pub use profile::{Run, profile};

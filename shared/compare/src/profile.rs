@@ -8,9 +8,9 @@ use analysis::site::{frame_label, name_of};
 use analysis::step_memory::StepSums;
 use analysis::steps::{Steps, TrainingStep, named_spans};
 use query::Category;
-use query::run_profile::{Conditions, ProfiledLine, ProfiledMemory, ProfiledMoment, RunProfile};
+use query::run_profile::{Conditions, MomentChoice, ProfiledLine, ProfiledMemory, ProfiledMoment, RunProfile};
 use replay::{Allocation, Replayed};
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHasher};
 use trace::event::Action;
 use trace::frames::{FrameId, StackId, StackRecord, Symbols};
 use trace::totals::Amount;
@@ -33,35 +33,16 @@ pub struct Run<'a> {
     pub known: &'a Conditions,
 }
 
-/// Which moment of a run is profiled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MomentChoice {
-    /// Where most was requested.
-    Peak,
-    /// The end of the trace.
-    End,
-    /// Where most was requested in the step with this number.
-    Step(u64),
-    /// Where the first annotation with this name ends, or the first instant with it is.
-    Mark(String),
-    /// After this many events.
-    Event(u32),
-}
-
-/// Returns the number of a step that two runs have both, from its beginning to its end: the last such step. By then, what is
-/// allocated once is there, and the peak is not that of the start. `None` if there is none.
-pub fn shared_step(a: &Run<'_>, b: &Run<'_>) -> Option<u64> {
-    let whole = |run: &Run<'_>| -> FxHashSet<u64> {
-        let steps = run.steps().into_iter().flat_map(|found| &found.steps);
-        steps.filter(|step| step.is_whole).map(|step| step.number).collect()
-    };
-    whole(a).intersection(&whole(b)).copied().max()
-}
-
 impl<'a> Run<'a> {
     /// Returns whether the trace says how its end came about. A trace of one event comes from another mode of recording.
     pub fn has_history(&self) -> bool {
         self.input.trace.events.len() > 1
+    }
+
+    /// Returns the numbers of the steps that lie in the trace from their beginning to their end.
+    pub fn whole_steps(&self) -> impl Iterator<Item = u64> {
+        let steps = self.steps().into_iter().flat_map(|found| &found.steps);
+        steps.filter(|step| step.is_whole).map(|step| step.number)
     }
 
     fn steps(&self) -> Option<&'a Steps> {
@@ -87,7 +68,8 @@ impl<'a> Run<'a> {
         let until = |to: u32| TrainingStep { number: 0, from: 0, to: to.min(end), is_whole: true };
         let at = |position: u32, text: String| {
             let position = position.min(end);
-            (ProfiledMoment { position, step: None, is_peak: false, text }, until(position))
+            let time_us = u64::try_from(self.input.replay.time_at(self.input.trace, position)).unwrap_or(0);
+            (ProfiledMoment { position, time_us, step: None, is_peak: false, text }, until(position))
         };
         Ok(match choice {
             MomentChoice::Peak => {
@@ -105,9 +87,8 @@ impl<'a> Run<'a> {
             MomentChoice::Step(number) => {
                 let found = self.steps().and_then(|steps| steps.numbered(*number)).copied();
                 let step = found.ok_or_else(|| self.no_step(*number))?;
-                let text = format!("the peak of step {number}");
-                let position = self.peak_in(&step);
-                (ProfiledMoment { position, step: Some(*number), is_peak: true, text }, step)
+                let (moment, _) = at(self.peak_in(&step), format!("the peak of step {number}"));
+                (ProfiledMoment { step: Some(*number), is_peak: true, ..moment }, step)
             }
             MomentChoice::Mark(name) => {
                 let is_meant = |(text, ..): &(_, u32, u32)| self.symbols.text(*text) == name.as_str();
@@ -148,6 +129,8 @@ impl<'a> Run<'a> {
 /// The sums of a line.
 #[derive(Default)]
 struct LineSums {
+    /// One of its stacks.
+    stack: StackId,
     held: Amount,
     requests: Amount,
     sizes: FxHasher,
@@ -156,6 +139,10 @@ struct LineSums {
 }
 
 impl LineSums {
+    fn of(stack: StackId) -> Self {
+        Self { stack, ..Self::default() }
+    }
+
     fn category(&self) -> Category {
         let of = |bytes: fn(&(u64, u64)) -> u64| {
             let all = Category::ALL.into_iter().zip(self.by_category.iter().map(bytes));
@@ -205,7 +192,7 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
             without_stack.add(bytes);
             continue;
         };
-        let line = lines.entry(frame).or_default();
+        let line = lines.entry(frame).or_insert_with(|| LineSums::of(allocation.stack));
         line.held.add(bytes);
         if let Some((held, _)) = line.by_category.get_mut(place(id)) {
             *held = held.saturating_add(bytes);
@@ -214,7 +201,7 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
     let made = replay.allocations.made_by(part.from)..replay.allocations.made_by(part.to);
     for (id, allocation) in made.filter_map(|id| Some((id, replay.allocations.get(id)?))) {
         let Some(frame) = run.frame(allocation.stack).filter(|_| allocation.begin > 0) else { continue };
-        let line = lines.entry(frame).or_default();
+        let line = lines.entry(frame).or_insert_with(|| LineSums::of(allocation.stack));
         line.requests.add(allocation.requested);
         allocation.requested.hash(&mut line.sizes);
         if let Some((_, requested)) = line.by_category.get_mut(place(id)) {
@@ -244,6 +231,7 @@ fn line(symbols: &Symbols, frame: FrameId, sums: &LineSums) -> ProfiledLine {
         file: if file == "??" { String::new() } else { file.into_owned() },
         number: frame.line,
         label: frame_label(symbols, frame),
+        stack: sums.stack.0,
         held: sums.held,
         requests: sums.requests,
         sizes: sums.sizes.finish(),

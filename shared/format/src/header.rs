@@ -1,6 +1,7 @@
 //! The header chunk: where a recording comes from.
 
 use codec::msgpack::{MapReader, MapWriter};
+use query::run_profile::Conditions;
 use trace::Settings;
 use trace::error::{Checked, damaged};
 use trace::limits::{HEADER_DEVICES, HEADER_FAULTS, HEADER_SETTINGS};
@@ -34,6 +35,20 @@ pub struct Header {
     pub settings: Settings,
     /// What was wrong with the file that the recording is a copy of.
     pub faults: Vec<Fault>,
+}
+
+impl Header {
+    /// Returns what it tells of the conditions of one of its devices, for a comparison with another run.
+    pub fn conditions(&self, device: i64) -> Conditions {
+        let known = self.devices.iter().find(|known| known.number == device);
+        Conditions {
+            torch: self.torch.clone(),
+            card: known.map_or_else(String::new, |device| device.name.clone()),
+            capacity: known.map_or(0, |device| device.capacity),
+            rank: self.rank,
+            ..Conditions::default()
+        }
+    }
 }
 
 /// Something that was wrong with a file that was copied.

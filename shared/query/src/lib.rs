@@ -80,6 +80,7 @@ pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
 pub use question::{Question, Registered};
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
+pub use run_comparison::{ComparedAxis, ComparedMoment, ComparedOrder, ComparedView};
 pub use search::{
     FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, ListStart, NextHitQuery, SearchHelp, SearchQuery,
     SearchResult,
@@ -166,6 +167,10 @@ macro_rules! for_each_question {
             EventText($crate::EventTextQuery),
             /// Rows of the table of allocations.
             Allocations($crate::AllocationsQuery),
+            /// A run at one moment, in brief.
+            RunProfile($crate::run_profile::RunProfileQuery),
+            /// What changed from another run.
+            CompareRuns($crate::run_comparison::CompareRunsQuery),
         }
     };
 }

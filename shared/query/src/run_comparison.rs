@@ -2,9 +2,89 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::run_profile::{Conditions, ProfiledMemory, ProfiledMoment};
-use super::{Category, FROM_BEFORE, NO_STACK};
+use std::sync::Arc;
+
+use super::run_profile::{Conditions, ProfiledMemory, ProfiledMoment, RunProfile, RunProfileQuery};
+use super::{Category, FROM_BEFORE, NO_STACK, Question};
 use trace::totals::{Amount, difference};
+
+/// The moment at which the page compares two runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ComparedMoment {
+    /// The peak of the last step that both have; without one, the peak of each. See [`MomentChoice::common`].
+    ///
+    /// [`MomentChoice::common`]: super::run_profile::MomentChoice::common
+    #[default]
+    Common,
+    /// The peak of each.
+    Peak,
+    /// The end of each.
+    End,
+    /// The cursor of each.
+    Cursor,
+}
+
+/// What two runs are drawn along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ComparedAxis {
+    /// Their steps: equal numbers above one another. Without steps, time or events.
+    #[default]
+    Steps,
+    /// Time since each began.
+    Time,
+    /// Events since each began.
+    Events,
+}
+
+/// The view that shows two runs side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ComparedView {
+    /// None.
+    #[default]
+    None,
+    /// The timeline.
+    Timeline,
+    /// The segments.
+    Segments,
+    /// The flame graph.
+    Flame,
+    /// The heatmap.
+    Heatmap,
+}
+
+/// What compared lines are ordered by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ComparedOrder {
+    /// How much they changed, the most first.
+    #[default]
+    Growth,
+    /// What they hold in the first run, the most first.
+    Before,
+    /// What they hold in the second run, the most first.
+    After,
+    /// Their text.
+    Line,
+    /// How they were found again: those in one run alone first.
+    Found,
+}
+
+impl ComparedOrder {
+    /// All orders.
+    pub const ALL: [Self; 5] = [Self::Growth, Self::Before, Self::After, Self::Line, Self::Found];
+}
+
+/// Asks what changed from another run to the one that is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompareRunsQuery {
+    /// The other run, which is the base.
+    pub base: Arc<RunProfile>,
+    /// Which profile of the run that is asked is compared with it.
+    pub with: RunProfileQuery,
+}
+
+impl Question for CompareRunsQuery {
+    type Answer = Box<RunComparison>;
+}
 
 /// Two runs, the first as the base. The growth of its lines adds up to that of [`ProfiledMemory::allocated`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,6 +200,8 @@ pub struct ChangedLine {
     pub labels: [String; 2],
     /// Its file and number in each run, as recorded: `/home/me/models/gpt.py:54`; empty where it is not, or has none.
     pub places: [String; 2],
+    /// One of its stacks in each run; `None` where it is not, or has none.
+    pub stacks: [Option<u32>; 2],
     /// Its live tensors in each run.
     pub held: [Amount; 2],
     /// What it is used for, in the run in which it holds more.

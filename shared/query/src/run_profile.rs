@@ -2,8 +2,54 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Category;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Category, Question};
 use trace::totals::{Amount, difference};
+
+/// Which moment of a run is profiled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MomentChoice {
+    /// Where most was requested.
+    #[default]
+    Peak,
+    /// The end of the trace.
+    End,
+    /// Where most was requested in the step with this number.
+    Step(u64),
+    /// Where the first annotation with this name ends, or the first instant with it is.
+    Mark(String),
+    /// After this many events.
+    Event(u32),
+}
+
+impl MomentChoice {
+    /// Returns the moment at which two runs are compared unless a person names another: the peak of the last whole step that
+    /// both have, by when what is allocated once is there; without one the peak of each; and the end if not both have a history.
+    pub fn common(has_history: bool, a: impl Iterator<Item = u64>, b: impl Iterator<Item = u64>) -> Self {
+        let a: BTreeSet<u64> = a.collect();
+        match b.filter(|number| a.contains(number)).max() {
+            Some(number) => Self::Step(number),
+            None if has_history => Self::Peak,
+            None => Self::End,
+        }
+    }
+}
+
+/// Asks for the profile of a run, to compare another with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunProfileQuery {
+    /// The name of the file or of the job, for [`RunProfile::name`].
+    pub name: String,
+    /// The moment.
+    pub moment: MomentChoice,
+}
+
+impl Question for RunProfileQuery {
+    /// Shared, since a question about another run carries it.
+    type Answer = Arc<RunProfile>;
+}
 
 /// A device of a run at one moment.
 ///
@@ -64,6 +110,8 @@ pub struct Conditions {
 pub struct ProfiledMoment {
     /// The position.
     pub position: u32,
+    /// Microseconds since the trace begins.
+    pub time_us: u64,
     /// The number of the step that it lies in, if it was chosen by its step.
     pub step: Option<u64>,
     /// Whether most was requested then, of the run or of the step.
@@ -115,6 +163,8 @@ pub struct ProfiledLine {
     pub number: u32,
     /// The line for people: `forward  models/gpt.py:54`.
     pub label: String,
+    /// One of its stacks, by its number. In an answer it is the first one, which identifies the line.
+    pub stack: u32,
     /// Its live tensors at the moment.
     pub held: Amount,
     /// What it allocated in the step of the moment, or up to the moment.

@@ -7,6 +7,7 @@ use analysis::paint::Painter;
 use analysis::site::{Sites, name_of};
 use analysis::term_matches::Field;
 use analysis::usage::Usage;
+use format::Header;
 use query::finding::Integrity;
 use query::own_rules::UserRules;
 use query::{ColorBy, DeviceSummary, EventRow, FrameText, MissingText};
@@ -21,6 +22,8 @@ pub(super) struct Context<'a> {
     pub(super) snapshot: &'a Snapshot,
     /// The device's trace.
     pub(super) trace: &'a DeviceTrace,
+    /// The header of a recording.
+    pub(super) header: Option<&'a Header>,
     /// Its replay.
     pub(super) replay: &'a Replay,
     /// Its memory use by call site.

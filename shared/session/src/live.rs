@@ -178,8 +178,7 @@ impl LiveSession {
 
     /// Returns the requests of a device, given by its index in the summary, as of the last refresh.
     pub fn requests(&self, device: usize) -> Option<RecordedRequests> {
-        let torch = self.stream.recording.header.as_ref().map(|header| header.torch.clone()).unwrap_or_default();
-        Some(RecordedRequests { torch, ..self.stream.session.requests(device)? })
+        self.stream.session.requests(device)
     }
 
     /// Returns the session as of the last refresh.
@@ -254,10 +253,9 @@ impl Stream {
         let Self { recording, session, live, update, limits, .. } = self;
         recording.drained();
         let has_ended = recording.end.is_some();
-        if let Some(header) = &recording.header
-            && header.settings != session.snapshot.settings
-        {
+        if let Some(header) = recording.header.as_ref().filter(|_| session.header.is_none()) {
             session.snapshot.settings = header.settings.clone();
+            session.header = Some(Header::clone(header));
         }
         let mut added = Vec::new();
         for (index, (number, track)) in recording.devices.iter_mut().enumerate() {

@@ -30,7 +30,7 @@ pub struct Session {
     pub(super) devices: Vec<Device>,
     /// The user's own rules of categories.
     category_rules: UserRules,
-    /// The header of a recording.
+    /// The header of a recording, or of a running job once it is there.
     pub(super) header: Option<Header>,
 }
 
@@ -192,6 +192,7 @@ impl Session {
         let context = Context {
             snapshot: &self.snapshot,
             trace,
+            header: self.header.as_ref(),
             replay: &device.replay,
             usage: &device.indexes.usage,
             sites: &self.sites,

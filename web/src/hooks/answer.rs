@@ -26,9 +26,12 @@ struct Age {
 }
 
 impl Age {
-    fn of(model: &Model) -> Self {
-        let detail = model.file().and_then(|file| file.detail.as_ref()).map_or(0, |detail| detail.revision);
-        let (revision, epoch) = model.live().map_or((detail, 0), |live| (live.revision, live.epoch));
+    /// Returns the version of a file's data.
+    fn of(model: &Model, key: FileKey) -> Self {
+        let file = model.entry(key);
+        let detail = file.and_then(|file| file.detail.as_ref()).map_or(0, |detail| detail.revision);
+        let live = file.and_then(|file| file.live.as_ref());
+        let (revision, epoch) = live.map_or((detail, 0), |live| (live.revision, live.epoch));
         Self { revision, rules: model.rules_revision, epoch }
     }
 }
@@ -59,26 +62,38 @@ struct QuerySlot {
 /// asked less often. When a session drops its oldest events, the last answer is moved to its new positions.
 #[hook]
 pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
-    use_slot(query, false)
+    let model = use_model();
+    let to = model.current.map(|key| (key, model.view.device));
+    use_slot(to, query, false)
+}
+
+/// Returns the answer to a question about a device of any open file, as [`use_answer`] does.
+#[hook]
+pub fn use_answer_of(to: Option<(FileKey, u32)>, query: Option<Query>) -> Option<Rc<Answer>> {
+    use_slot(to, query, false)
 }
 
 /// Returns the answer to this very question about the current device, and never that to an earlier one: for what is done
 /// once with an answer, such as moving the cursor.
 #[hook]
 pub fn use_exact_answer(query: Option<Query>) -> Option<Rc<Answer>> {
-    use_slot(query, true)
+    let model = use_model();
+    let to = model.current.map(|key| (key, model.view.device));
+    use_slot(to, query, true)
 }
 
 #[hook]
-fn use_slot(query: Option<Query>, is_exact: bool) -> Option<Rc<Answer>> {
+fn use_slot(to: Option<Addressee>, query: Option<Query>, is_exact: bool) -> Option<Rc<Answer>> {
     let model = use_model();
     let slot = use_mut_ref(QuerySlot::default);
     let redraw = use_force_update();
-    let to = model.shared_summary().and(model.current).map(|key| (key, model.view.device));
-    let age = Age::of(&model);
-    let question: Option<Asked> = to.zip(query).map(|(to, query)| (to, query, age));
+    let is_read = |(key, _): &Addressee| model.entry(*key).is_some_and(|file| file.summary().is_some());
+    let to = to.filter(is_read);
+    let question: Option<Asked> = to.zip(query).map(|(to, query)| (to, query, Age::of(&model, to.0)));
 
-    slot.borrow_mut().rebase(&model, age);
+    if let Some((_, _, age)) = question {
+        slot.borrow_mut().rebase(&model, age);
+    }
     let shown = slot.borrow().answered.as_ref().and_then(|((from, answered, _), answer)| {
         let is_for = |(to, query, _): &&Asked| to == from && (!is_exact || query == answered);
         question.as_ref().filter(is_for).map(|_| Rc::clone(answer))
@@ -169,7 +184,7 @@ impl Asker {
             let Some(asked) = slot.in_flight.take() else { return };
             // If events were dropped in between, the positions of this answer are out of date. The question is already
             // being sent again.
-            if asked.2.epoch == Age::of(&self.handle.now()).epoch {
+            if asked.2.epoch == Age::of(&self.handle.now(), asked.0.0).epoch {
                 slot.answered = Some((asked, answer));
             }
         }
@@ -201,7 +216,8 @@ pub fn ask(handle: &ModelHandle, query: Query, reply: Callback<Rc<Answer>>) {
 
 /// Returns what a single question is about: the addressee, and the epoch of its positions.
 fn subject(model: &Model) -> Option<(Addressee, u32)> {
-    Some(((model.current?, model.view.device), Age::of(model).epoch))
+    let key = model.current?;
+    Some(((key, model.view.device), Age::of(model, key).epoch))
 }
 
 #[cfg(test)]

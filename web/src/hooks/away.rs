@@ -4,7 +4,7 @@ use yew::prelude::*;
 
 use super::use_model;
 use crate::browser::use_effect_with;
-use crate::model::{Action, Phase, to_put_away};
+use crate::model::{Action, to_bring_back, to_put_away};
 
 /// Ends the workers of files that are put away, and starts a new worker for such a file when it is shown again.
 #[hook]
@@ -21,12 +21,13 @@ pub fn use_putting_away() {
             }
         });
     }
-    let shown = model.file().filter(|file| file.phase == Phase::Away).map(|file| (file.key, file.hash.is_none()));
+    let shown: Vec<_> = to_bring_back(&model).into_iter().map(|file| (file.key, file.hash.is_none())).collect();
     use_effect_with(shown, move |shown| {
-        let Some((key, is_unidentified)) = *shown else { return };
-        model.dispatch(Action::Returned(key));
-        if let Err(message) = model.workers().bring_back(key, is_unidentified) {
-            model.dispatch(Action::FileFailed { key, message });
+        for (key, is_unidentified) in shown.iter().copied() {
+            model.dispatch(Action::Returned(key));
+            if let Err(message) = model.workers().bring_back(key, is_unidentified) {
+                model.dispatch(Action::FileFailed { key, message });
+            }
         }
     });
 }

@@ -8,7 +8,7 @@ use query::{Axis, Summary, Window};
 use yew::prelude::*;
 
 use crate::browser::clock_ms;
-use crate::model::{Action, Model, Shared, is_noticed, update};
+use crate::model::{Action, FileKey, Model, Shared, is_noticed, update};
 use crate::worker::client::Workers;
 
 /// The addresses of the heatmap, as offsets in bytes.
@@ -54,7 +54,7 @@ impl Store {
 
     /// Returns a handle on the current model, for components to render from.
     pub fn handle(&self) -> ModelHandle {
-        ModelHandle { model: Rc::clone(&self.0.model.borrow()), store: self.clone() }
+        ModelHandle { model: Rc::clone(&self.0.model.borrow()), store: self.clone(), beside: None }
     }
 }
 
@@ -63,6 +63,8 @@ impl Store {
 pub struct ModelHandle {
     model: Rc<Model>,
     store: Store,
+    /// The file and the device that it is about, if they are shown beside the current ones.
+    beside: Option<(FileKey, u32)>,
 }
 
 impl PartialEq for ModelHandle {
@@ -83,6 +85,10 @@ impl ModelHandle {
     /// Applies an action. The model changes immediately; components follow before the next frame, unless they would show
     /// nothing of the change.
     pub fn dispatch(&self, action: Action) {
+        let action = match self.beside {
+            Some(of) => Action::Of(of, Box::new(action)),
+            None => action,
+        };
         let inner = &self.store.0;
         let (rest_ms, changes) = {
             let history = &inner.model.borrow().history;
@@ -109,7 +115,14 @@ impl ModelHandle {
 
     /// Returns the current model, for callbacks that outlive the render that created them.
     pub fn now(&self) -> Rc<Model> {
-        Rc::clone(&self.store.0.model.borrow())
+        let now = Rc::clone(&self.store.0.model.borrow());
+        self.beside.and_then(|of| now.beside(of)).map_or(now, Rc::new)
+    }
+
+    /// Returns the model for views of another file that are shown beside those of the current one: for them, a device of that
+    /// file is the current one. `None` if it is not there.
+    pub fn beside(&self, of: (FileKey, u32)) -> Option<Self> {
+        Some(Self { model: Rc::new(self.model.beside(of)?), store: self.store.clone(), beside: Some(of) })
     }
 
     /// Returns what an answer that moves the window goes by: the axis, and how often a person has changed what is shown.

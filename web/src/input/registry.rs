@@ -189,6 +189,8 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-heatmap", "Show the heatmap", &[Chord::code("Digit6")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Heatmap))),
     command(View, "tab-whatif", "Show what-if: other settings, other cards", &[Chord::code("Digit7")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::WhatIf))),
     command(View, "tab-allocations", "Show the table of allocations", &[Chord::code("Digit8")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Allocations))),
+    command(View, "tab-compare", "Compare with another run", &[Chord::code("Digit9")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Compare))),
+    command(View, "compare-swap", "Swap the compared runs", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Compare) && m.base().is_some(), |m, _| m.dispatch(Action::SwapBase)),
     command(View, "split", "Show two views, or one again", &[Chord::code("Backslash")], is_ready, |m, _| go::toggle_split(m)),
     command(View, "split-beside", "Show two views side by side", &[], |m| can_split(m, true), |m, _| go::split(m, Side::Right)),
     command(View, "split-over", "Show two views one above the other", &[], |m| can_split(m, false), |m, _| go::split(m, Side::Below)),

@@ -263,6 +263,12 @@ pub enum Action {
     /// Lays one step over another, by their places in the list of steps, in any order. Clears the selection, so that the
     /// details describe them.
     CompareSteps(Option<(u32, u32)>),
+    /// Compares the shown file with a device of an open one.
+    SetBase(FileKey, u32),
+    /// Shows the base, and compares it with what was shown.
+    SwapBase,
+    /// Does something to a device of a file that is shown beside the current one.
+    Of((FileKey, u32), Box<Action>),
     /// Pins a moment or an allocation, or removes the pin that is there already. At the limit, shows a notice instead.
     TogglePin(Pin),
     /// Renames the pin at an index.

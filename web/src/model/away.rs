@@ -4,7 +4,8 @@ use super::state::{FileEntry, FileKey, Model, Phase};
 use super::whatif::Tune;
 use trace::order::SortFew;
 
-/// Number of files that keep their workers: the one that is shown and the one shown before it.
+/// Number of files that keep their workers: the one that is shown, and the one that it is compared with or that was shown
+/// before it.
 const READY: usize = 2;
 
 /// Returns the files to put away: all but those that were shown most recently. Sessions are never put away, since they
@@ -16,9 +17,17 @@ pub fn to_put_away(model: &Model) -> Vec<FileKey> {
         file.live.is_none() && file.missing_detail().is_none() && !is_searching
     };
     let mut ready: Vec<&FileEntry> = model.files.iter().filter(is_ready).filter(|file| file.live.is_none()).collect();
-    ready.sort_few_by_key(|file| std::cmp::Reverse((model.current == Some(file.key), file.looked_at)));
-    let away = ready.into_iter().skip(READY).filter(|file| is_free(file) && model.current != Some(file.key));
+    let base = model.shown_base().map(|(key, _)| key);
+    let is_shown = |file: &FileEntry| (model.current == Some(file.key), base == Some(file.key));
+    ready.sort_few_by_key(|file| std::cmp::Reverse((is_shown(file), file.looked_at)));
+    let away = ready.into_iter().skip(READY).filter(|file| is_free(file) && is_shown(file) == (false, false));
     away.map(|file| file.key).collect()
+}
+
+/// Returns the files that were put away and are shown, alone or in a comparison.
+pub fn to_bring_back(model: &Model) -> Vec<&FileEntry> {
+    let shown = model.current.into_iter().chain(model.shown_base().map(|(key, _)| key));
+    shown.filter_map(|key| model.entry(key)).filter(|file| file.phase == Phase::Away).collect()
 }
 
 /// Returns whether a person has made what-if runs of a file, which are kept.
@@ -56,6 +65,16 @@ mod tests {
         assert_eq!(to_put_away(&back), [FileKey(2), FileKey(1)]);
         let start = update(&back, Action::ShowStart);
         assert_eq!(to_put_away(&start), [FileKey(2), FileKey(1)], "the start page is no file");
+    }
+
+    #[test]
+    fn the_base_of_a_comparison_stays_and_is_brought_back() {
+        let model = update(&opened(4), Action::SetBase(FileKey(0), 0));
+        assert_eq!(to_put_away(&model), [FileKey(1), FileKey(0)], "it is not shown");
+        let compared = update(&model, Action::SetTab(Tab::Compare));
+        assert_eq!(to_put_away(&compared), [FileKey(2), FileKey(1)]);
+        let away = update(&compared, Action::PutAway(FileKey(0)));
+        assert_eq!(to_bring_back(&away).iter().map(|file| file.key).collect::<Vec<_>>(), [FileKey(0)]);
     }
 
     #[test]

@@ -168,7 +168,7 @@ fn changed((file, a, follows): Place<'_>, (other, b, also_follows): Place<'_>) -
         || a.heatmap_offsets != b.heatmap_offsets
         || a.flame_zoom != b.flame_zoom;
     let kinds = [
-        (TAB, a.tab != b.tab),
+        (TAB, a.tab != b.tab || a.base != b.base),
         (ZOOM, is_zoomed),
         (SELECTION, a.selection != b.selection),
         (RANGE, a.range != b.range || a.compared != b.compared),
@@ -319,6 +319,7 @@ pub(super) fn with_settings(step: View, now: &View) -> View {
         },
         range: step.range,
         compared: step.compared,
+        base: step.base,
         filter: step.filter,
         highlight: step.highlight,
         segment_zoom: step.segment_zoom,

@@ -5,6 +5,7 @@
 
 mod action;
 mod away;
+mod base;
 mod history;
 mod live;
 mod menu;
@@ -24,7 +25,8 @@ mod waiting;
 mod whatif;
 
 pub use action::Action;
-pub use away::to_put_away;
+pub use away::{to_bring_back, to_put_away};
+pub use base::is_trace;
 pub use history::{History, Way, steps_to_undo, way};
 pub use live::{Live, count};
 pub use menu::{OpenMenu, Subject};

@@ -19,7 +19,7 @@ use super::place::Place;
 use super::preferences::Preferences;
 use super::recent::{Again, Recent};
 use super::shared_link::SharedLink;
-use super::view::{self, Selection, View};
+use super::view::{self, Selection, Tab, View};
 use super::whatif::WhatIf;
 use crate::worker::message::{Detail, DetailState, Stage};
 
@@ -415,7 +415,9 @@ impl Model {
     /// Returns the link to the current view, once its file has been read. It has no file and no session, as in the
     /// fragment of an address whose path already identifies the trace.
     pub fn view_link(&self) -> Option<Link> {
-        self.shared_summary().map(|_| self.view.link(self.device()))
+        self.shared_summary()?;
+        let base = self.view.shows(Tab::Compare).then(|| self.base_run()).flatten();
+        Some(Link { base, ..self.view.link(self.device()) })
     }
 
     /// Returns the link to a session that is shown.

@@ -13,5 +13,6 @@ pub fn is_noticed(before: &Model, after: &Model, session: FileKey) -> bool {
         let file = model.entry(session)?;
         Some((&file.name, discriminant(&file.phase), file.live.as_ref().map(|live| live.status.state)))
     }
-    after.current == Some(session) || said(before, session) != said(after, session) || before.link != after.link
+    let is_shown = after.current == Some(session) || after.shown_base().is_some_and(|(base, _)| base == session);
+    is_shown || said(before, session) != said(after, session) || before.link != after.link
 }

@@ -17,6 +17,7 @@ mod links;
 mod views;
 
 use super::action::Action;
+use super::base::Base;
 use super::live::Span;
 use super::menu::Subject;
 use super::state::{Dialog, FileEntry, FileKey, Model, Notice, Phase, Shared};
@@ -178,6 +179,14 @@ pub fn update(model: &Model, action: Action) -> Model {
             next.menu = Some(menu);
         }
         Action::CloseMenu => next.menu = None,
+        Action::SetBase(key, device) => next.view.base = Some(Base::Open(key, device)),
+        Action::SwapBase => swap_base(&mut next),
+        Action::Of(of, action) => {
+            return match next.beside(of) {
+                Some(other) => next.with_beside(of, update(&other, *action)),
+                None => next,
+            };
+        }
         Action::TogglePin(pin) => views::toggle_pin(&mut next, pin),
         Action::SetHasUploads(has) => next.has_uploads = has,
         Action::SetDetailsOpen(open) | Action::SetSheetOpen(open) => next.is_details_open = open,
@@ -230,7 +239,7 @@ fn step_to(model: &mut Model, number: u32) {
         return;
     };
     let mut link = view.link(summary.devices.get(view.device as usize));
-    model.view = View::restore(&link, &summary);
+    model.view = View { base: view.base, ..View::restore(&link, &summary) };
     if follows {
         (link.window, link.cursor) = (None, None);
     }
@@ -281,6 +290,11 @@ fn entry(model: &mut Model, key: FileKey) -> Option<&mut FileEntry> {
 fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
     let phase = Phase::Loading { stage: Stage::Reading, done: 0, total: size, bytes_per_second: 0.0 };
     model.files.push(FileEntry::new(key, name, size, phase, None));
+    if model.current.is_some() && model.view.shows(Tab::Compare) {
+        let device = model.missing_base().map_or(0, |base| base.device);
+        model.view.base = Some(Base::Open(key, device));
+        return;
+    }
     // Of several files dropped together the first is shown, unless a link waits for a later one.
     let is_idle = model.file().is_none_or(|file| !matches!(file.phase, Phase::Loading { .. }));
     let is_linked = |file: &FileEntry| links::is_awaited(model, file);
@@ -328,6 +342,18 @@ fn diagnosed(model: &mut Model, key: FileKey, device: usize, diagnosis: Shared<D
     if let Some(known) = file.diagnoses.get_mut(device) {
         *known = Some(diagnosis);
     }
+}
+
+/// Shows the base, and compares it with what was shown, as in the same view.
+fn swap_base(model: &mut Model) {
+    let Some(((key, device), current)) = model.base().zip(model.current) else { return };
+    let (before, settings) = (Base::Open(current, model.view.device), model.view.settings.clone());
+    select_file(model, key);
+    if model.view.device != device {
+        views::update(model, Action::SetDevice(device));
+    }
+    model.view.show(Tab::Compare);
+    (model.view.base, model.view.settings) = (Some(before), settings);
 }
 
 fn select_file(model: &mut Model, key: FileKey) {

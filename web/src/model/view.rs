@@ -8,6 +8,8 @@ use query::{
 };
 use trace::order::{SortFew, Within};
 
+use super::base::Base;
+
 /// The curves that are shown first.
 pub const FIRST_CURVES: [Measure; 3] = [Measure::InactiveSplit, Measure::LargestServableLarge, Measure::UnusableShare];
 
@@ -34,6 +36,8 @@ pub struct View {
     pub range: Option<(u32, u32)>,
     /// Two steps that are compared, the earlier one first, by their places in the list of steps.
     pub compared: Option<(u32, u32)>,
+    /// The run that this one is compared with, once it was chosen.
+    pub base: Option<Base>,
     /// The filters: search terms.
     pub filter: Vec<String>,
     /// The highlighted search term: everything else is painted faint.
@@ -85,6 +89,7 @@ impl Default for View {
             settings: Settings::default(),
             range: None,
             compared: None,
+            base: None,
             filter: Vec::new(),
             highlight: None,
             curves: Vec::new(),
@@ -302,6 +307,7 @@ impl View {
         };
         view.range = link.range.map(|(from, to)| (from.min(device.events), to.min(device.events)));
         view.compared = link.compared;
+        view.base = link.base.clone().map(|base| Base::Linked(Box::new(base)));
         view.settings = link.settings.clone();
         view.filter.clone_from(&link.filter);
         view.highlight.clone_from(&link.highlight);
@@ -324,7 +330,7 @@ impl View {
         view
     }
 
-    /// Returns the link to this view, without what identifies its file or session.
+    /// Returns the link to this view, without what identifies its file or session, and those that it is compared with.
     pub fn link(&self, device: Option<&DeviceSummary>) -> Link {
         let whole = device.map(|device| extent(device, self.axis));
         Link {
@@ -341,6 +347,7 @@ impl View {
             settings: self.settings.clone(),
             range: self.range,
             compared: self.compared,
+            base: None,
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),
             curves: self.curves.clone(),

@@ -111,9 +111,10 @@ fn read_next(model: &ModelHandle) {
     }
 }
 
-/// Returns whether a link waits for a file of a certain content: only then is the view laid over it.
+/// Returns whether a link waits for a file of a certain content: to be laid over it, or to be compared with it.
 fn is_identity_awaited(model: &ModelHandle) -> bool {
-    model.now().link.as_ref().is_some_and(|link| link.hash.is_some())
+    let now = model.now();
+    now.missing_base().is_some() || now.link.as_ref().is_some_and(|link| link.hash.is_some() || link.base.is_some())
 }
 
 /// A new state of a session may take this many milliseconds to the screen before the page pauses between states.

@@ -3,6 +3,7 @@
 pub mod allocations;
 pub mod category_rules;
 mod chart;
+pub mod compare;
 pub mod context_menu;
 pub mod controls;
 mod description;
@@ -55,6 +56,7 @@ pub const TABS: [TabTitle; Tab::ALL.len()] = [
     TabTitle { tab: Tab::Heatmap, title: "Heatmap" },
     TabTitle { tab: Tab::WhatIf, title: "What-if" },
     TabTitle { tab: Tab::Allocations, title: "Allocations" },
+    TabTitle { tab: Tab::Compare, title: "Compare" },
 ];
 
 /// A view that fills the page.
@@ -78,6 +80,7 @@ pub const fn view(tab: Tab) -> TabView {
         Tab::Allocations => {
             TabView { render: || html! { <allocations::Allocations /> }, description: allocations::DESCRIPTION }
         }
+        Tab::Compare => TabView { render: || html! { <compare::Compare /> }, description: compare::DESCRIPTION },
     }
 }
 

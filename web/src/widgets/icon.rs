@@ -45,6 +45,8 @@ pub enum Symbol {
     Copy,
     /// Go to the other one of two.
     Partner,
+    /// Let two change places.
+    Swap,
     /// Two views beside one another.
     Beside,
     /// Two views over one another.
@@ -77,6 +79,7 @@ impl Symbol {
             Self::Delete => "M3 4.5h10M6.5 4.5v-2h3v2M4.5 4.5l.5 9h6l.5-9",
             Self::Pin => "M5.5 2.5h5M6.5 2.5v4L4 9.5h8L9.5 6.5v-4M8 9.5v5",
             Self::More => "M3.5 8h.01M8 8h.01M12.5 8h.01",
+            Self::Swap => "M3 6h10L10 3M13 10H3l3 3",
             Self::Copy => "M6 5.5h7v8H6ZM10 5.5v-3H3v8h3",
             Self::Partner => "M2.5 5.5h11l-3-3M13.5 10.5h-11l3 3",
             Self::Beside => "M2 3h12v10H2ZM8 3v10",

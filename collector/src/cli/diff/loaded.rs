@@ -37,17 +37,11 @@ impl Loaded {
         let trace = snapshot.devices.swap_remove(index);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
         let best_frames = BestFrames::build(&snapshot.symbols);
-        let header = header.unwrap_or_default();
-        let known = header.devices.iter().find(|known| known.number == trace.device);
         let integrity = Integrity::of(&findings);
         let known = Conditions {
-            torch: header.torch.clone(),
             conf: snapshot.settings.conf.clone(),
-            card: known.map_or_else(String::new, |device| device.name.clone()),
-            capacity: known.map_or(0, |device| device.capacity),
-            rank: header.rank,
             is_damaged: integrity.is_damaged || integrity.is_cut,
-            ..Conditions::default()
+            ..header.unwrap_or_default().conditions(trace.device)
         };
         Ok(Self { name: super::name_of(path), trace, snapshot, replay, best_frames, roles: Roles::default(), known })
     }

@@ -10,8 +10,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use compare::gate::{Checked, Rule};
-use compare::{MomentChoice, Options, compare, profile, shared_step};
+use compare::{Options, compare, profile};
 use query::run_comparison::{Comparability, RunComparison};
+use query::run_profile::MomentChoice;
 
 use self::loaded::Loaded;
 use super::message::TRIPPED;
@@ -96,10 +97,8 @@ impl Diff {
         let after = Loaded::read(&self.after, self.device)?;
         let progress = Progress::new("Comparing");
         let (a, b) = (before.run(), after.run());
-        // A file without a history has its end alone.
-        let has_end_alone = [&a, &b].into_iter().any(|run| !run.has_history());
-        let whole = if has_end_alone { MomentChoice::End } else { MomentChoice::Peak };
-        let choice = at.or_else(|| shared_step(&a, &b).map(MomentChoice::Step)).unwrap_or(whole);
+        let has_history = [&a, &b].into_iter().all(|run| run.has_history());
+        let choice = at.unwrap_or_else(|| MomentChoice::common(has_history, a.whole_steps(), b.whole_steps()));
         let compared = compare(&profile(&a, &choice)?, &profile(&b, &choice)?, &Options { map: self.map.clone() });
         drop(progress);
         let is_refused = compared.comparability == Comparability::No;

@@ -56,6 +56,9 @@ impl fmt::Display for Link {
         }
         pair(f, "r", self.range)?;
         pair(f, "steps", self.compared)?;
+        if let Some(base) = &self.base {
+            write!(f, "&base={base}")?;
+        }
         for term in &self.filter {
             write!(f, "&f={}", Encoded(term))?;
         }

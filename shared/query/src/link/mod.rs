@@ -16,6 +16,7 @@
 //! version at a time. Of a link of a later version, everything is used that this version understands. What was not
 //! understood is [listed](Read::unread), so that the page can say it.
 
+mod base;
 mod encode;
 mod hash;
 mod names;
@@ -26,8 +27,9 @@ mod settings;
 mod split;
 mod upgrade;
 
+pub use base::{BaseRun, RunId};
 pub use hash::FileHash;
-pub use names::{allocation_order_name, column_name, measure_name};
+pub use names::{allocation_order_name, column_name, compared_order_name, measure_name};
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
 pub use pin::Pin;
@@ -100,6 +102,8 @@ pub struct Link {
     pub range: Option<(u32, u32)>,
     /// Two steps that are compared, the earlier one first, by their places in the list of steps.
     pub compared: Option<(u32, u32)>,
+    /// The run that this one is compared with, if it was chosen.
+    pub base: Option<BaseRun>,
     /// The terms of the filter.
     pub filter: Vec<String>,
     /// The highlighted term.

@@ -2,7 +2,7 @@
 
 use super::{Listing, settings};
 use crate::{
-    AllocationOrder, Axis, ColorBy, EventColumn, Measure, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder,
+    AllocationOrder, Axis, ColorBy, ComparedAxis, ComparedMoment, ComparedOrder, ComparedView, EventColumn, Measure, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder,
 };
 
 pub(super) const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
@@ -35,6 +35,32 @@ pub(super) const ALLOCATION_ORDERS: [(AllocationOrder, &str); AllocationOrder::A
 
 pub(super) const LISTINGS: [(Listing, &str); 3] =
     [(Listing::AtCursor, "cursor"), (Listing::AtPeak, "peak"), (Listing::Growth, "growth")];
+
+pub(super) const COMPARED_MOMENTS: [(ComparedMoment, &str); 4] = [
+    (ComparedMoment::Common, "common"),
+    (ComparedMoment::Peak, "peak"),
+    (ComparedMoment::End, "end"),
+    (ComparedMoment::Cursor, "cursor"),
+];
+
+pub(super) const COMPARED_AXES: [(ComparedAxis, &str); 3] =
+    [(ComparedAxis::Steps, "steps"), (ComparedAxis::Time, "time"), (ComparedAxis::Events, "events")];
+
+pub(super) const COMPARED_VIEWS: [(ComparedView, &str); 5] = [
+    (ComparedView::None, "none"),
+    (ComparedView::Timeline, "timeline"),
+    (ComparedView::Segments, "segments"),
+    (ComparedView::Flame, "flame"),
+    (ComparedView::Heatmap, "heatmap"),
+];
+
+pub(super) const COMPARED_ORDERS: [(ComparedOrder, &str); ComparedOrder::ALL.len()] = [
+    (ComparedOrder::Growth, "growth"),
+    (ComparedOrder::Before, "a"),
+    (ComparedOrder::After, "b"),
+    (ComparedOrder::Line, "line"),
+    (ComparedOrder::Found, "match"),
+];
 
 pub(super) const ORDERS: [(RangeOrder, &str); 6] = [
     (RangeOrder::Kept, "kept"),
@@ -94,7 +120,7 @@ pub fn column_name(column: EventColumn) -> &'static str {
 }
 
 /// Each key of a link that is no setting with what it restores, in words for people.
-const WORDS: [(&str, &str); 28] = [
+const WORDS: [(&str, &str); 29] = [
     ("file", "the file's name"),
     ("hash", "the file's identity"),
     ("session", "the session"),
@@ -109,6 +135,7 @@ const WORDS: [(&str, &str); 28] = [
     ("sel", "the selection"),
     ("r", "the range"),
     ("steps", "the compared steps"),
+    ("base", "the run that it is compared with"),
     ("f", "a filter"),
     ("q", "the search"),
     ("curve", "a curve"),
@@ -128,6 +155,11 @@ const WORDS: [(&str, &str); 28] = [
 /// Returns what a key restores; `None` for an unknown key.
 pub(super) fn word(key: &str) -> Option<&'static str> {
     WORDS.iter().chain(settings::WORDS).find(|(known, _)| *known == key).map(|(_, word)| *word)
+}
+
+/// Returns the name of an order of compared lines in links and test ids.
+pub fn compared_order_name(order: ComparedOrder) -> &'static str {
+    name_of(&COMPARED_ORDERS, &order)
 }
 
 /// Returns a measure's name in links and test ids, which is that of its column in `vramscope curves`.

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use super::names::{AXES, COLUMNS, MEASURES, by_name, word};
 use super::percent::decode;
 use super::upgrade::{Parts, STEPS, upgrade};
-use super::{FileHash, Link, Pin, Selection, Split, Tab, VERSION};
+use super::{BaseRun, FileHash, Link, Pin, Selection, Split, Tab, VERSION};
 use crate::{EventColumn, EventOrder, HeatmapPart, Transform, Window};
 use trace::decimal;
 use trace::limits::{FLAME_TRANSFORMS, LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
@@ -120,6 +120,7 @@ impl Link {
             "sel" => self.selection = selection(value)?,
             "r" => self.range = Some(range(value)?),
             "steps" => self.compared = Some(range(value).filter(|(earlier, later)| earlier < later)?),
+            "base" => self.base = Some(BaseRun::parse(value)?),
             "f" => push(&mut self.filter, value)?,
             "q" => self.highlight = Some((!value.is_empty()).then(|| value.to_owned())?),
             "curve" => {

@@ -5,9 +5,11 @@
 
 use super::Listing;
 use super::names::{
-    ALLOCATION_ORDERS, COLORS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, name_of,
+    ALLOCATION_ORDERS, COLORS, COMPARED_AXES, COMPARED_MOMENTS, COMPARED_ORDERS, COMPARED_VIEWS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, name_of,
 };
-use crate::{AllocationOrder, ColorBy, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder};
+use crate::{
+    AllocationOrder, ColorBy, ComparedAxis, ComparedMoment, ComparedOrder, ComparedView, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder,
+};
 
 /// The view that fills the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,11 +31,13 @@ pub enum Tab {
     WhatIf,
     /// The table of allocations.
     Allocations,
+    /// What changed from another run.
+    Compare,
 }
 
 impl Tab {
     /// The tabs in the order of the page.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Timeline,
         Self::Segments,
         Self::Flame,
@@ -42,6 +46,7 @@ impl Tab {
         Self::Heatmap,
         Self::WhatIf,
         Self::Allocations,
+        Self::Compare,
     ];
 
     /// Returns the tab's name in links and test ids.
@@ -55,6 +60,7 @@ impl Tab {
             Self::Heatmap => "heatmap",
             Self::WhatIf => "whatif",
             Self::Allocations => "allocations",
+            Self::Compare => "compare",
         }
     }
 }
@@ -209,6 +215,26 @@ settings! {
     /// Whether allocations of one size from one call site share a row.
     folds_allocations: FoldsAllocations(bool) = true,
     "each" = [(false, "1")], "the rows of the allocations", remembered;
+
+    /// The moment at which two runs are compared.
+    compared_moment: ComparedMoment(ComparedMoment) = ComparedMoment::Common,
+    "at" = COMPARED_MOMENTS, "the moment of the comparison";
+
+    /// What the compared runs are drawn along.
+    compared_axis: ComparedAxis(ComparedAxis) = ComparedAxis::Steps,
+    "along" = COMPARED_AXES, "the axis of the comparison";
+
+    /// The order of the compared lines.
+    compared_order: ComparedOrder(ComparedOrder) = ComparedOrder::Growth,
+    "diffsort" = COMPARED_ORDERS, "the order of the compared lines";
+
+    /// The view that shows the compared runs side by side.
+    compared_view: ComparedView(ComparedView) = ComparedView::None,
+    "beside" = COMPARED_VIEWS, "the view of both runs";
+
+    /// Whether lines that did not change are listed too.
+    lists_unchanged: ListsUnchanged(bool) = false,
+    "same" = [(true, "1")], "the unchanged lines";
 }
 
 #[cfg(test)]

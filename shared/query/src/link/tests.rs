@@ -79,6 +79,9 @@ fn what_makes_no_sense_is_named_and_the_rest_is_kept() {
         ("zoom=1,,2", "the zoom of the flame graph"),
         ("fit=all", "the height"),
         ("steps=3,3", "the compared steps"),
+        ("base=0,nothing,a.pickle", "the run that it is compared with"),
+        ("base=x,,a.pickle", "the run that it is compared with"),
+        ("at=noon", "the moment of the comparison"),
         ("pin=3,7,x", "a pin"),
         ("split=flame,right", "the second view"),
         ("sort=--size", "the order of the event list"),
@@ -204,7 +207,12 @@ fn links() -> impl Strategy<Value = Link> {
     let hash = any::<[u8; 32]>().prop_map(|digest| FileHash::of_digest(&digest));
     let whose = (prop::option::of(".{0,20}"), prop::option::of(hash), prop::option::of("[a-z2-7]{26}"));
     let place = (any::<u32>(), prop::sample::select(&Tab::ALL), prop::sample::select(&AXES), windows(), windows());
-    let marked = (prop::option::of(any::<u32>()), selections(), prop::option::of(range()), prop::option::of(steps));
+    let base = (any::<u32>(), prop::option::of(any::<[u8; 32]>()), "\\PC{0,20}").prop_map(|(device, digest, name)| {
+        let id = digest.map_or(RunId::Name, |digest| RunId::File(FileHash::of_digest(&digest)));
+        BaseRun { device, id, name }
+    });
+    let compared = (prop::option::of(steps), prop::option::of(base));
+    let marked = (prop::option::of(any::<u32>()), selections(), prop::option::of(range()), compared);
     let set = prop::sample::subsequence(Setting::all(), 0..Setting::all().len());
     let curves = prop::sample::subsequence(&Measure::ALL, 0..5);
     let typed = (terms(), prop::option::of("\\PC{1,12}"), terms());
@@ -237,7 +245,8 @@ fn links() -> impl Strategy<Value = Link> {
             selection: marked.1,
             settings,
             range: marked.2,
-            compared: marked.3,
+            compared: marked.3.0,
+            base: marked.3.1,
             filter: typed.0,
             highlight: typed.1,
             curves,

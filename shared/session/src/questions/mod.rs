@@ -15,6 +15,7 @@ mod events;
 mod flame;
 mod heatmap;
 mod lines;
+mod run_profile;
 mod search;
 #[cfg(test)]
 mod segment_quads_tests;

@@ -59,6 +59,9 @@ pub const LINK_BYTES: usize = 16 << 10;
 /// Rows of one list of lines: more than a person reads. The rest is summed.
 pub const LINE_ROWS: usize = 1_000;
 
+/// Lines of a run that the page compares. `vramscope diff` compares any number.
+pub const PROFILED_LINES: usize = 20_000;
+
 /// Rows of one answer about the table of allocations: several screens.
 pub const ALLOCATION_ROWS: usize = 1_000;
 

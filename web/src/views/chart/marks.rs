@@ -162,11 +162,12 @@ pub fn above(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, pal
 }
 
 /// Returns whether a pixel is over the shapes.
-pub(super) fn is_across(at: f64, plot: Area) -> bool {
+pub(in crate::views) fn is_across(at: f64, plot: Area) -> bool {
     at >= plot.x - 0.5 && at <= plot.right() + 0.5
 }
 
-fn height_axis(surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palette) {
+/// Draws the axis of bytes.
+pub(in crate::views) fn height_axis(surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palette) {
     let (y, plot) = (plot_area.y(), plot_area.plot);
     for tick in ticks::bytes(plot_area.bytes, plot.height / if plot.height < 200.0 { 30.0 } else { 44.0 }) {
         let at = y.pixel(tick.at);

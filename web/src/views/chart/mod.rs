@@ -1,5 +1,6 @@
 //! What all pictures over time share: gestures, axes, lanes, the cursor, and the marks of failures, peaks and limits.
 
+pub mod curve;
 pub mod cut;
 pub mod double;
 pub mod flags;

@@ -3,17 +3,17 @@
 use std::rc::Rc;
 
 use query::Window;
-use trace::order::{SortFew, Within};
+use trace::order::SortFew;
 use yew::prelude::*;
 
 use super::runs::{color, settings_text};
 use crate::hooks::{CurvesFor, ModelHandle, use_curves};
 use crate::model::{Curves, CurvesAsked, RECORDED, RunCurve};
-use crate::render::color::Rgb;
 use crate::render::labels::Labels;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
+use crate::views::chart::curve;
 
 /// The lines of the runs of a file.
 #[derive(Clone, PartialEq)]
@@ -85,7 +85,9 @@ impl RunLines {
         for curve in drawn {
             let ink = color(curve.id, palette);
             let width = if self.marked == Some(curve.id) || curve.id == RECORDED { 2.5 } else { 1.5 };
-            let end = line(surface, (x, y), plot, self.curves.0, curve, (ink, width));
+            let columns = (self.curves.0.window, self.curves.0.columns);
+            let value = |column: usize| curve.least.get(column).copied().zip(curve.most.get(column).copied());
+            let end = curve::draw(surface, (x, y), plot, columns, value, (ink, width));
             let number = self.runs.iter().position(|run| run.0 == curve.id).unwrap_or(0);
             ends.extend(end.map(|(x, y)| (x, y, number, ink)));
         }
@@ -122,41 +124,6 @@ fn shortened(name: &str) -> String {
 const LABEL: f64 = 14.0;
 /// How many rows away from its line a label may be.
 const ROWS: i32 = 9;
-
-/// Draws one curve: in each column from its least to its most bytes, as far as that is in the plot. Returns where it ends.
-fn line(
-    surface: &mut dyn Surface,
-    (x, y): (Scale, Scale),
-    plot: Area,
-    asked: CurvesAsked,
-    curve: &RunCurve,
-    (color, width): (Rgb, f64),
-) -> Option<(f64, f64)> {
-    let unit = asked.window.length() / f64::from(asked.columns.max(1));
-    let pixel = |column: usize| x.pixel(asked.window.start + column as f64 * unit).within(plot.x, plot.right());
-    let height = |bytes: u64| y.pixel(bytes as f64);
-    let mut end = None;
-    let mut from = 0;
-    let columns = curve.least.len().min(curve.most.len());
-    let value = |column: usize| curve.least.get(column).copied().zip(curve.most.get(column).copied());
-    while from < columns {
-        let Some(bytes) = value(from) else { break };
-        let mut to = from + 1;
-        while to < columns && value(to) == Some(bytes) {
-            to += 1;
-        }
-        let (left, right) = (pixel(from), pixel(to));
-        let (top, bottom) = (height(bytes.1), height(bytes.0));
-        if right > left && bottom >= plot.y && top <= plot.bottom() {
-            let (top, bottom) = (top.max(plot.y), bottom.min(plot.bottom()));
-            let area = Area { x: left, y: top - width / 2.0, width: right - left, height: bottom - top + width };
-            surface.fill(area, color.into());
-            end = Some((right, (top + bottom) / 2.0));
-        }
-        from = to;
-    }
-    end
-}
 
 #[cfg(test)]
 mod tests {
@@ -203,29 +170,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn a_curve_is_drawn_once_for_columns_that_are_alike() {
-        let plot = Area { x: 10.0, y: 0.0, width: 40.0, height: 100.0 };
-        let window = Window { start: 0.0, end: 4.0 };
-        let scales = (Scale::new(window, 10.0, 50.0), Scale::new(Window { start: 0.0, end: 100.0 }, 100.0, 0.0));
-        let asked = CurvesAsked { axis: Axis::Event, window, columns: 4 };
-        let curve = RunCurve { id: 1, least: vec![50, 50, 20].into(), most: vec![50, 50, 80].into() };
-        let mut log = SurfaceLog::default();
-        let ink = Palette::dark().text;
-        let end = line(&mut log, scales, plot, asked, &curve, (ink, 2.0));
-        assert_eq!(end, Some((40.0, 50.0)), "the run stopped in the third column");
-        let css = ink.css();
-        assert_eq!(log.0, [format!("fill 10,49 20x2 {css}"), format!("fill 30,19 10x62 {css}")]);
-        // What lies above or below the plot is cut off.
-        let low = (scales.0, Scale::new(Window { start: 30.0, end: 60.0 }, 100.0, 0.0));
-        let mut log = SurfaceLog::default();
-        line(&mut log, low, plot, asked, &curve, (ink, 2.0));
-        assert_eq!(log.0.last(), Some(&format!("fill 30,-1 10x102 {css}")));
-        let high = (scales.0, Scale::new(Window { start: 90.0, end: 120.0 }, 100.0, 0.0));
-        let mut log = SurfaceLog::default();
-        assert_eq!(line(&mut log, high, plot, asked, &curve, (ink, 2.0)), None);
-        assert!(log.0.is_empty());
     }
 }

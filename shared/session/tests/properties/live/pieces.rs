@@ -69,7 +69,7 @@ pub(crate) fn settled(answer: Answer) -> String {
 }
 
 /// Returns how the answers of two sessions about a device differ, over the examples of all questions. Without its end a file is
-/// truncated, which its diagnosis says; a stream may go on.
+/// truncated, which its diagnosis and its profile say; a stream may go on.
 pub(crate) fn differences(
     device: &DeviceSummary,
     has_end: bool,
@@ -77,7 +77,8 @@ pub(crate) fn differences(
     mut other: impl FnMut(&Query) -> Answer,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    for query in examples(device).into_iter().filter(|query| has_end || !matches!(query, Query::Diagnosis(_))) {
+    let is_of_end = |query: &Query| matches!(query, Query::Diagnosis(_) | Query::RunProfile(_) | Query::CompareRuns(_));
+    for query in examples(device).into_iter().filter(|query| has_end || !is_of_end(query)) {
         let (one, other) = (settled(one(&query)), settled(other(&query)));
         if one != other {
             // What both begin with says little.

@@ -1,0 +1,170 @@
+//! The run that the current one is compared with.
+
+use query::link::{BaseRun, RunId};
+
+use super::state::{FileEntry, FileKey, Model, Phase};
+use super::view::{Tab, View};
+
+/// The run that the current one is compared with, as it was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// A device of an open file, by its index.
+    Open(FileKey, u32),
+    /// The run of a link, which may not be open.
+    Linked(Box<BaseRun>),
+}
+
+impl Model {
+    /// Returns the file and the device that the current ones are compared with. Unless a person or a link has chosen, that is
+    /// the file that was shown before. `None` if there is none, or the one of a link is not open.
+    pub fn base(&self) -> Option<(FileKey, u32)> {
+        match &self.view.base {
+            Some(Base::Open(key, device)) if self.entry(*key).is_some() => Some((*key, *device)),
+            Some(Base::Linked(base)) => self.files.iter().find(|file| is_of(file, base)).map(|file| (file.key, base.device)),
+            _ => {
+                let others = self.files.iter().filter(|file| self.current != Some(file.key) && is_trace(file));
+                others.max_by_key(|file| (file.looked_at, file.key)).map(|file| (file.key, file.view.device))
+            }
+        }
+    }
+
+    /// Returns the base while it is shown.
+    pub fn shown_base(&self) -> Option<(FileKey, u32)> {
+        self.base().filter(|_| self.current.is_some() && self.view.shows(Tab::Compare))
+    }
+
+    /// Returns the run of a link that is not open.
+    pub fn missing_base(&self) -> Option<&BaseRun> {
+        match &self.view.base {
+            Some(Base::Linked(base)) if self.base().is_none() => Some(base),
+            _ => None,
+        }
+    }
+
+    /// Returns the model as if a device of another file were shown, with the settings of the current view. `None` if that is not
+    /// there.
+    pub fn beside(&self, (key, device): (FileKey, u32)) -> Option<Self> {
+        let file = self.entry(key)?;
+        let summary = file.summary().filter(|summary| summary.devices.get(device as usize).is_some())?;
+        let mut view = if self.current == Some(key) { self.view.clone() } else { file.view.clone() };
+        if view.device != device {
+            view.device = device;
+            view.reset_to_device(summary);
+        }
+        view.settings = self.view.settings.clone();
+        Some(Self { current: Some(key), view, ..self.clone() })
+    }
+
+    /// Returns this model after something was done to what [`Self::beside`] returned. A file has one view: that of its other
+    /// device is not kept while the file itself is shown.
+    pub(super) fn with_beside(&self, (key, _): (FileKey, u32), changed: Self) -> Self {
+        let Self { mut files, view: other, .. } = changed;
+        let view = View { settings: other.settings.clone(), ..self.view.clone() };
+        if let Some(file) = files.iter_mut().find(|file| file.key == key && self.current != Some(key)) {
+            file.view = other;
+        }
+        Self { files, view, current: self.current, history: self.history.clone(), ..changed }
+    }
+
+    /// Returns what a link says of the base.
+    pub(super) fn base_run(&self) -> Option<BaseRun> {
+        let Some((key, device)) = self.base() else { return self.missing_base().cloned() };
+        let file = self.entry(key)?;
+        let id = match (&file.live, &file.shared, file.hash) {
+            (Some(live), ..) => RunId::Session(live.session.clone()),
+            (_, Some(shared), _) => RunId::Shared(shared.token.clone()),
+            (.., Some(hash)) => RunId::File(hash),
+            _ => RunId::Name,
+        };
+        Some(BaseRun { device, id, name: file.name.clone() })
+    }
+}
+
+/// Returns whether a file can be compared, once it has been read.
+pub fn is_trace(file: &FileEntry) -> bool {
+    !matches!(file.phase, Phase::Failed { .. } | Phase::Sweep(_))
+}
+
+/// Returns whether a link's run is that of a file.
+fn is_of(file: &FileEntry, base: &BaseRun) -> bool {
+    match &base.id {
+        RunId::Name => file.name == base.name,
+        RunId::File(hash) => file.hash == Some(*hash),
+        RunId::Session(session) => file.live.as_ref().is_some_and(|live| live.session == *session),
+        RunId::Shared(token) => file.shared.as_ref().is_some_and(|shared| shared.token == *token),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use query::link::{FileHash, Link};
+
+    use super::*;
+    use crate::model::testing::{added, after, read};
+    use crate::model::{Action, Setting, Tab, update};
+
+    fn two() -> Model {
+        after([added(0, "a"), read(0, &[10, 20]), added(1, "b"), read(1, &[30]), Action::SelectFile(FileKey(1))])
+    }
+
+    #[test]
+    fn the_file_that_was_shown_before_is_the_base_until_one_is_chosen() {
+        let model = two();
+        assert_eq!(model.base().map(|(key, _)| key), Some(FileKey(0)));
+        let chosen = update(&model, Action::SetBase(FileKey(1), 0));
+        assert_eq!(chosen.base(), Some((FileKey(1), 0)), "another device of the same file may be one");
+        let closed = update(&update(&model, Action::SetBase(FileKey(0), 1)), Action::FileClosed(FileKey(0)));
+        assert_eq!(closed.base(), None);
+    }
+
+    #[test]
+    fn the_two_change_places_and_the_tab_stays() {
+        let model = [Action::SetTab(Tab::Compare), Action::SetBase(FileKey(0), 1), Action::SwapBase];
+        let model = model.into_iter().fold(two(), |model, action| update(&model, action));
+        assert_eq!((model.current, model.view.device, model.view.tab), (Some(FileKey(0)), 1, Tab::Compare));
+        assert_eq!(model.base(), Some((FileKey(1), 0)));
+        let back = update(&model, Action::SwapBase);
+        assert_eq!((back.current, back.base()), (Some(FileKey(1)), Some((FileKey(0), 1))));
+    }
+
+    #[test]
+    fn a_file_that_is_dropped_on_the_comparison_is_the_base() {
+        let model = [added(0, "a"), read(0, &[10]), Action::SetTab(Tab::Compare), added(1, "b")];
+        let model = after(model);
+        assert_eq!((model.current, model.base()), (Some(FileKey(0)), Some((FileKey(1), 0))));
+    }
+
+    #[test]
+    fn a_link_finds_its_base_by_its_content() {
+        let hash = FileHash::of_digest(&[7; 32]);
+        let base = BaseRun { device: 1, id: RunId::File(hash), name: "a".to_owned() };
+        let link = Link { tab: Tab::Compare, base: Some(base.clone()), ..Link::default() };
+        let model = [added(1, "b"), read(1, &[30]), Action::LinkRead(Box::new(link.into()))];
+        let waits = after(model);
+        assert_eq!((waits.base(), waits.missing_base()), (None, Some(&base)));
+        assert_eq!(waits.view_link().and_then(|link| link.base), Some(base), "the address goes on naming it");
+        let open = [added(0, "other name"), read(0, &[5, 6]), Action::FileHashed { key: FileKey(0), hash }];
+        let found = open.into_iter().fold(waits, |model, action| update(&model, action));
+        assert_eq!(found.base(), Some((FileKey(0), 1)));
+    }
+
+    #[test]
+    fn what_is_done_beside_the_shown_file_is_done_to_the_other_one() {
+        let model = update(&two(), Action::SetBase(FileKey(0), 1));
+        let moved = update(&model, Action::Of((FileKey(0), 1), Box::new(Action::SetCursor(3))));
+        assert_eq!((moved.current, moved.view.cursor), (model.current, model.view.cursor));
+        let beside = moved.beside((FileKey(0), 1)).unwrap();
+        assert_eq!((beside.current, beside.view.device, beside.view.cursor), (Some(FileKey(0)), 1, 3));
+        assert_eq!((moved.history.number(), moved.beside((FileKey(0), 7))), (model.history.number(), None));
+        let set = Action::Of((FileKey(0), 1), Box::new(Action::Set(Setting::HeatmapSizes(true))));
+        assert!(update(&moved, set).view.settings.heatmap_sizes, "settings are those of both");
+    }
+
+    #[test]
+    fn back_goes_to_the_base_before() {
+        let model = [Action::SetTab(Tab::Compare), Action::SetBase(FileKey(0), 0), Action::SetBase(FileKey(0), 1)];
+        let model = model.into_iter().fold(two(), |model, action| update(&model, action));
+        let back = update(&model, Action::StepTo(model.history.number() - 1));
+        assert_eq!(back.base(), Some((FileKey(0), 0)));
+    }
+}

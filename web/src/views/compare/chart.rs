@@ -1,0 +1,393 @@
+//! Live memory of both runs on one axis, and the difference of the two below.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use query::run_profile::ProfiledMoment;
+use query::{Answer, ComparedAxis, ComparedMoment, OverviewQuery, PositionAtQuery, Query, Window};
+use raster::{Pixels, Transform};
+use trace::order::Within;
+use trace::totals::difference;
+use trace::units::{Bytes, Count, Micros};
+use yew::prelude::*;
+
+use super::Side;
+use super::axis::SharedAxis;
+use crate::hooks::{ModelHandle, use_answer_of, use_model, use_palette};
+use crate::model::{Action, FileKey, Setting};
+use crate::render::canvas::{Canvas, Picture, Size, use_canvas};
+use crate::render::painter::Painter;
+use crate::render::palette::Palette;
+use crate::render::scale::Scale;
+use crate::render::surface::{Align, Area, Font, Surface};
+use crate::render::ticks;
+use crate::views::chart::curve;
+use crate::views::chart::gesture::{Effect, Gesture, PlotArea};
+use crate::views::chart::listen::{Gestures, use_gestures};
+use crate::views::chart::marks;
+use crate::views::controls::{choice, sends};
+
+/// The least and the most bytes in each column of a picture; `None` where nothing was recorded.
+type Columns = Rc<[Option<(u64, u64)>]>;
+
+/// Columns of the answers that the curves are made from: enough to zoom in a little.
+const COLUMNS: u32 = 4_096;
+/// The share of the picture that the difference takes.
+const DIFFERENCE: f64 = 0.3;
+/// Pixels between the two.
+const BETWEEN: f64 = 14.0;
+
+/// Properties of [`Chart`].
+#[derive(PartialEq, Properties)]
+pub struct ChartProps {
+    /// The x axis.
+    pub axis: SharedAxis,
+    /// The base.
+    pub a: Side,
+    /// What is compared with it.
+    pub b: Side,
+    /// The moments at which they are compared, once they are known.
+    pub moments: Option<[ProfiledMoment; 2]>,
+    /// Whether both have steps.
+    pub has_steps: bool,
+}
+
+/// The chart.
+#[component]
+pub fn Chart(props: &ChartProps) -> Html {
+    let ChartProps { axis, a, b, moments, has_steps } = props;
+    let model = use_model();
+    let palette = use_palette();
+    let canvas = use_canvas(ChartPicture::default);
+    let gesture = use_mut_ref(Gesture::default);
+    let zoomed = use_state_eq(|| None::<(ComparedAxis, Window)>);
+    let hovered = use_state_eq(|| None::<f64>);
+    let query = Some(Query::Overview(OverviewQuery { axis: axis.axis(), columns: COLUMNS }));
+    let overviews = [use_answer_of(Some(a.of), query.clone()), use_answer_of(Some(b.of), query)];
+    let window = zoomed.filter(|(of, _)| *of == axis.kind).map_or(axis.extent, |(_, window)| window);
+    let size = canvas.size();
+    let plot = marks::plot(size, 0);
+    let columns = (plot.width * size.ratio).round().within(0.0, f64::from(COLUMNS)) as u32;
+    let curves: [Columns; 2] = [0, 1].map(|run| {
+        let overview = overviews.get(run).and_then(|answer| match answer.as_deref() {
+            Some(Answer::Overview(overview)) => Some(overview),
+            _ => None,
+        });
+        overview.map_or_else(Rc::default, |overview| axis.columns(run, overview, window, columns).into())
+    });
+    let wholes = [0, 1].map(|run| {
+        let side = if run == 0 { a } else { b };
+        if axis.kind == ComparedAxis::Time { side.device.time } else { side.device.event }
+    });
+    let at = |run: usize| {
+        let moment = moments.as_ref()?.get(run)?;
+        let own = if axis.kind == ComparedAxis::Time { moment.time_us as f64 } else { f64::from(moment.position) };
+        axis.shared(run, own, *wholes.get(run)?)
+    };
+    let most = curves.iter().flat_map(|curve| curve.iter()).flatten().map(|(_, most)| *most).max().unwrap_or(0);
+    let bytes = Window { start: 0.0, end: most.max(1) as f64 * 1.08 };
+    let lower = (plot.height * DIFFERENCE).floor();
+    let upper = Area { height: (plot.height - lower - BETWEEN).max(0.0), ..plot };
+    let plot_area = PlotArea {
+        plot: upper,
+        window,
+        extent: axis.extent,
+        bytes,
+        fit: bytes,
+        is_height_free: false,
+        grows_down: false,
+        is_following: false,
+    };
+    let scene = Scene {
+        kind: axis.kind,
+        curves: curves.clone(),
+        moments: [at(0), at(1)],
+        hovered: *hovered,
+        lower: Area { y: plot.bottom() - lower, height: lower, ..plot },
+        plot_area,
+        palette,
+    };
+    canvas.change(|picture| picture.scene = Some(scene));
+    let said = hovered.and_then(|x| readout(axis.kind, x, &curves, window, columns));
+    let pointer = Pointer {
+        model: model.clone(),
+        canvas: canvas.clone(),
+        gesture,
+        now: use_mut_ref(|| None),
+        zoom: zoomed.setter(),
+        hover: hovered.setter(),
+    };
+    // The listeners live as long as the chart, and read what was rendered last.
+    let now = use_mut_ref(|| None::<Now>);
+    *now.borrow_mut() = Some(Now { axis: axis.clone(), of: [a.of, b.of], wholes });
+    use_gestures(&model, Rc::new(Pointer { now, ..pointer }), plot_area);
+    let is = |kind| axis.kind == kind;
+    let along = |kind| sends(&model, Action::Set(Setting::ComparedAxis(kind)));
+    let has_times = a.device.has_times && b.device.has_times;
+    html! {
+        <figure class="compare-figure">
+            <figcaption class="compare-caption">
+                <span><span class="compare-key is-a">{ "A" }</span>{ "dotted line: " }{ a.name.clone() }</span>
+                <span><span class="compare-key is-b">{ "B" }</span>{ "solid line: " }{ b.name.clone() }</span>
+                <span class="compare-readout" data-testid="compare-readout">{ said.unwrap_or_else(|| "Live memory; below, B less A".to_owned()) }</span>
+                <span class="choices" role="group" aria-label="Axis of the comparison">
+                    if *has_steps { { choice("compare-steps-axis", "Steps", "Draw equal steps above one another", is(ComparedAxis::Steps), along(ComparedAxis::Steps)) } }
+                    if has_times { { choice("compare-time-axis", "Time", "Draw both over the time since they began", is(ComparedAxis::Time), along(ComparedAxis::Time)) } }
+                    { choice("compare-event-axis", "Events", "Draw both over the number of events", is(ComparedAxis::Events), along(ComparedAxis::Events)) }
+                </span>
+            </figcaption>
+            <div ref={canvas.host()} class="canvas-host compare-chart" role="img" aria-label="Live memory of A and B over time, and the difference; the tables have the numbers" data-testid="compare-chart">
+                { canvas.html() }
+            </div>
+        </figure>
+    }
+}
+
+/// Describes both runs at a coordinate.
+fn readout(
+    kind: ComparedAxis,
+    x: f64,
+    curves: &[Columns; 2],
+    window: Window,
+    columns: u32,
+) -> Option<String> {
+    let place = (x - window.start) / window.length().max(f64::MIN_POSITIVE) * f64::from(columns);
+    // Casts of floating point saturate.
+    let [a, b] = curves.each_ref().map(|curve| curve.get(place as usize).copied().flatten().map(|(_, most)| most));
+    let name = |bytes: Option<u64>| bytes.map_or_else(|| "nothing recorded".to_owned(), |bytes| Bytes(bytes).to_string());
+    let change = a.zip(b).map_or_else(String::new, |(a, b)| {
+        let grown = difference(b, a);
+        let sign = if grown < 0 { "−" } else { "+" };
+        format!(" ({sign}{})", Bytes(grown.unsigned_abs()))
+    });
+    Some(format!("{}: A {}, B {}{change}", coordinate(kind, x), name(a), name(b)))
+}
+
+/// Describes a coordinate.
+fn coordinate(kind: ComparedAxis, x: f64) -> String {
+    // Casts of floating point saturate.
+    match kind {
+        ComparedAxis::Steps => format!("Step {}", Count(x.max(0.0) as u64)),
+        ComparedAxis::Time => Micros(x.round() as i64).to_string(),
+        ComparedAxis::Events => format!("Event {}", Count(x.max(0.0) as u64)),
+    }
+}
+
+/// What to draw, as set by the component.
+struct Scene {
+    kind: ComparedAxis,
+    /// The least and the most bytes of A and B in each column.
+    curves: [Columns; 2],
+    /// Where both are compared.
+    moments: [Option<f64>; 2],
+    /// Where the pointer is.
+    hovered: Option<f64>,
+    /// The curves' plot.
+    plot_area: PlotArea,
+    /// The plot of the difference.
+    lower: Area,
+    palette: Rc<Palette>,
+}
+
+/// The picture of the chart.
+#[derive(Default)]
+struct ChartPicture {
+    scene: Option<Scene>,
+    is_cleared: bool,
+}
+
+impl Picture for ChartPicture {
+    fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, _: Size) -> bool {
+        let Some(scene) = &self.scene else { return true };
+        if !self.is_cleared {
+            self.is_cleared = true;
+            painter.set_shapes(&Rc::default(), 1);
+        }
+        // There are no shapes: all is lines.
+        let nowhere = Transform { x: (1.0, 0.0), y: (1.0, 0.0) };
+        if !painter.paint(scene.palette.background, nowhere, Pixels::default()) {
+            return false;
+        }
+        scene.draw(surface);
+        true
+    }
+}
+
+impl Scene {
+    fn draw(&self, surface: &mut dyn Surface) {
+        let Self { plot_area, lower, palette, .. } = self;
+        let (x, upper) = (plot_area.x(), plot_area.plot);
+        marks::height_axis(surface, plot_area, palette);
+        surface.horizontal(upper.bottom(), upper.x, upper.right(), false, palette.line.into());
+        self.x_axis(surface);
+        let [a, b] = &self.curves;
+        let columns = (plot_area.window, a.len().max(b.len()) as u32);
+        let value = |curve: &Columns, column: usize| curve.get(column).copied().flatten();
+        // Every other four pixels: the line of A is dotted, so that no colour is needed to tell the two apart.
+        let dots = |column: usize| value(a, column).filter(|_| (column / 4).is_multiple_of(2));
+        let (y, plot) = (plot_area.y(), upper);
+        curve::draw(surface, (x, y), plot, columns, dots, (palette.text_dim, 2.0));
+        curve::draw(surface, (x, y), plot, columns, |column| value(b, column), (palette.accent, 2.0));
+        self.difference(surface, *lower);
+        for (moment, name, ink) in
+            [(self.moments[0], "A", palette.text_dim), (self.moments[1], "B", palette.accent)]
+        {
+            let Some(at) = moment.map(|at| x.pixel(at)).filter(|at| marks::is_across(*at, upper)) else { continue };
+            surface.vertical(at, upper.y - 2.0, lower.bottom(), ink.into());
+            surface.text(name, (at, upper.y - 9.0), Align::Middle, Font::Strong, ink.into());
+        }
+        if let Some(at) = self.hovered.map(|at| x.pixel(at)).filter(|at| marks::is_across(*at, upper)) {
+            surface.vertical(at, upper.y, lower.bottom(), palette.text.at(0.35));
+        }
+    }
+
+    fn x_axis(&self, surface: &mut dyn Surface) {
+        let Self { plot_area, lower, palette, .. } = self;
+        let (x, plot) = (plot_area.x(), plot_area.plot);
+        let (name, ticks) = match self.kind {
+            ComparedAxis::Steps => ("step", ticks::events(plot_area.window, plot.width / 96.0)),
+            ComparedAxis::Time => ("time", ticks::time(plot_area.window, plot.width / 96.0)),
+            ComparedAxis::Events => ("event", ticks::events(plot_area.window, plot.width / 96.0)),
+        };
+        let middle = lower.bottom() + 13.0;
+        surface.text(name, (plot.x - 8.0, middle), Align::End, Font::Label, palette.text_dim.into());
+        for tick in ticks {
+            let at = x.pixel(tick.at);
+            surface.vertical(at, lower.bottom(), lower.bottom() + 4.0, palette.text_dim.at(0.6));
+            let half = surface.text_width(&tick.label, Font::Label) / 2.0;
+            let label = at.within(plot.x + half, (plot.right() - half).max(plot.x + half));
+            surface.text(&tick.label, (label, middle), Align::Middle, Font::Label, palette.text_dim.into());
+        }
+    }
+
+    /// Draws by how much B has more than A, above a line, or less, below it.
+    fn difference(&self, surface: &mut dyn Surface, plot: Area) {
+        let [a, b] = &self.curves;
+        let grown = |column: usize| {
+            let most = |curve: &Columns| curve.get(column).copied().flatten().map(|(_, most)| most);
+            Some(difference(most(b)?, most(a)?))
+        };
+        let columns = a.len().min(b.len());
+        let most = (0..columns).filter_map(grown).map(i64::unsigned_abs).max().unwrap_or(0).max(1);
+        let has = |sign: i64| (0..columns).filter_map(grown).any(|grown| grown.signum() == sign);
+        // The line is where it leaves most room.
+        let zero = match (has(1), has(-1)) {
+            (true, false) => plot.bottom() - 1.0,
+            (false, true) => plot.y + 1.0,
+            _ => plot.y + plot.height / 2.0,
+        };
+        let room = (plot.bottom() - zero).max(zero - plot.y) - 2.0;
+        let palette = &self.palette;
+        surface.horizontal(zero, plot.x, plot.right(), false, palette.text.at(0.3));
+        let scale = Scale::new(self.plot_area.window, plot.x, plot.right());
+        let unit = self.plot_area.window.length() / columns.max(1) as f64;
+        let pixel = |column: usize| scale.pixel(self.plot_area.window.start + column as f64 * unit);
+        let mut from = 0;
+        while from < columns {
+            let value = grown(from);
+            let mut to = from + 1;
+            while to < columns && grown(to) == value {
+                to += 1;
+            }
+            let height = value.map_or(0.0, |grown| grown.unsigned_abs() as f64 / most as f64 * room);
+            let is_more = value.is_some_and(|grown| grown > 0);
+            let y = if is_more { zero - height } else { zero };
+            let ink = if is_more { palette.accent.at(0.55) } else { palette.text_dim.at(0.55) };
+            if height > 0.0 {
+                surface.fill(Area { x: pixel(from), y, width: pixel(to) - pixel(from), height }, ink);
+            }
+            from = to;
+        }
+        let label = |surface: &mut dyn Surface, text: String, y: f64| {
+            surface.text(&text, (plot.x - 8.0, y), Align::End, Font::Label, palette.text_dim.into());
+        };
+        if has(1) {
+            label(surface, format!("+{}", Bytes(most)), plot.y + 5.0);
+        }
+        if has(-1) {
+            label(surface, format!("−{}", Bytes(most)), plot.bottom() - 5.0);
+        }
+    }
+}
+
+/// What the listeners need to know of the last render.
+struct Now {
+    axis: SharedAxis,
+    of: [(FileKey, u32); 2],
+    wholes: [Window; 2],
+}
+
+/// Handles pointer and wheel events.
+struct Pointer {
+    model: ModelHandle,
+    canvas: Canvas<ChartPicture>,
+    gesture: Rc<RefCell<Gesture>>,
+    now: Rc<RefCell<Option<Now>>>,
+    zoom: UseStateSetter<Option<(ComparedAxis, Window)>>,
+    hover: UseStateSetter<Option<f64>>,
+}
+
+impl Gestures for Pointer {
+    fn gesture(&self) -> &RefCell<Gesture> {
+        &self.gesture
+    }
+
+    fn host(&self) -> NodeRef {
+        self.canvas.host()
+    }
+
+    fn point(&self, client: (f64, f64)) -> (f64, f64) {
+        self.canvas.point(client)
+    }
+
+    fn apply(&self, effect: &Effect, plot_area: PlotArea) {
+        match *effect {
+            Effect::Window(window) => self.show(Some(window)),
+            // A drag over the picture zooms to what it covers: there is no range of two runs.
+            Effect::Range(Some(range)) => self.show(Some(range)),
+            Effect::Click(at) | Effect::Scrub(at) => self.bring_cursors(at, plot_area),
+            Effect::Bytes(_) | Effect::Band(_) | Effect::Preview(_) | Effect::Range(None) => {}
+        }
+    }
+
+    fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea) {
+        let inside = at.filter(|at| marks::is_across(at.0, plot_area.plot));
+        self.hover.set(inside.map(|at| plot_area.x().value(at.0)));
+    }
+
+    fn hide_tooltip(&self, _: (f64, f64), _: PlotArea) {}
+
+    /// Shows everything.
+    fn double(&self, _: (f64, f64), _: PlotArea) {
+        self.show(None);
+    }
+}
+
+impl Pointer {
+    fn show(&self, window: Option<Window>) {
+        let kind = self.now.borrow().as_ref().map(|now| now.axis.kind);
+        self.zoom.set(kind.zip(window));
+    }
+
+    /// Moves the cursor of each run to a point, and compares them there.
+    fn bring_cursors(&self, at: (f64, f64), plot_area: PlotArea) {
+        let now = self.now.borrow();
+        let Some(Now { axis, of, wholes }) = now.as_ref() else { return };
+        let x = plot_area.x().value(at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0));
+        self.model.dispatch(Action::Set(Setting::ComparedMoment(ComparedMoment::Cursor)));
+        for (run, (of, whole)) in of.iter().zip(wholes).enumerate() {
+            let (of, model) = (*of, self.model.clone());
+            let Some(own) = axis.own(run, x, *whole) else { continue };
+            let reply = Callback::from(move |answer: Rc<Answer>| {
+                if let Answer::PositionAt(position) = *answer {
+                    model.dispatch(match model.now().current == Some(of.0) {
+                        true => Action::SetCursor(position),
+                        false => Action::Of(of, Box::new(Action::SetCursor(position))),
+                    });
+                }
+            });
+            let question = Query::PositionAt(PositionAtQuery { axis: axis.axis(), x: own });
+            self.model.workers().ask(of.0, of.1, question, reply);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The toolbar of the comparison: which run is A, and at which moment the two are compared.
+
+use query::ComparedMoment;
+use yew::prelude::*;
+
+use super::device_note;
+use crate::hooks::ModelHandle;
+use crate::model::{Action, FileEntry, Setting, is_trace};
+use crate::source;
+use crate::views::controls::{choice, sends};
+use crate::widgets::icon::{Symbol, icon};
+use crate::widgets::menu::Menu;
+use crate::widgets::toolbar::Toolbar;
+
+/// Renders the toolbar.
+pub fn toolbar(model: &ModelHandle) -> Html {
+    let moment = model.view.settings.compared_moment;
+    let at = |wanted| sends(model, Action::Set(Setting::ComparedMoment(wanted)));
+    let is = |wanted| moment == wanted;
+    html! {
+        <Toolbar label="Compare">
+            <span class="compare-runs">
+                <span class="compare-key is-a">{ "A" }</span>
+                { base_menu(model) }
+                <button type="button" class="icon-button" disabled={model.base().is_none()} onclick={sends(model, Action::SwapBase)} aria-label="Swap A and B" title="Swap A and B (B)" data-testid="compare-swap">{ icon(Symbol::Swap) }</button>
+                <span class="compare-key is-b">{ "B" }</span>
+                <span class="compare-name" data-testid="compare-b">{ model.file().map(|file| shown_name(file, model.view.device)) }</span>
+            </span>
+            <div class="choices" role="group" aria-label="Moment of the comparison">
+                { choice("compare-common", "Same step", "Compare the peak of the last step that both have; without steps, the peak of each", is(ComparedMoment::Common), at(ComparedMoment::Common)) }
+                { choice("compare-peak", "Peaks", "Compare the peak of each run", is(ComparedMoment::Peak), at(ComparedMoment::Peak)) }
+                { choice("compare-end", "Ends", "Compare the ends of the traces", is(ComparedMoment::End), at(ComparedMoment::End)) }
+                { choice("compare-cursor", "Cursors", "Compare where the cursor of each run is; a click on the chart below moves both", is(ComparedMoment::Cursor), at(ComparedMoment::Cursor)) }
+            </div>
+        </Toolbar>
+    }
+}
+
+/// Returns the name of a file, with the device if it has several.
+fn shown_name(file: &FileEntry, device: u32) -> String {
+    match file.summary().filter(|summary| summary.devices.len() > 1) {
+        Some(summary) => {
+            let number = summary.devices.get(device as usize).map_or(0, |device| device.device);
+            format!("{}, device {number}", file.name)
+        }
+        None => file.name.clone(),
+    }
+}
+
+/// Renders the menu of runs that can be A: every device of every open file but the one that is shown.
+fn base_menu(model: &ModelHandle) -> Html {
+    let base = model.base();
+    let chosen = base.and_then(|(key, device)| Some(shown_name(model.entry(key)?, device)));
+    let chosen = chosen.or_else(|| model.missing_base().map(|base| base.name.clone()));
+    let rows = model.files.iter().filter(|file| is_trace(file)).flat_map(|file| {
+        let devices = file.summary().map_or(1, |summary| summary.devices.len().max(1)) as u32;
+        (0..devices).map(move |device| (file, device))
+    });
+    let others = rows.filter(|(file, device)| model.current != Some(file.key) || model.view.device != *device);
+    let on_pick = {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| source::pick(&model))
+    };
+    html! {
+        <Menu label={html! { <span class="menu-label">{ chosen.unwrap_or_else(|| "choose a run".to_owned()) }</span> }} name="Run A" test_id="compare-base">
+            { for others.map(|(file, device)| {
+                let of = (file.key, device);
+                let note = file.summary().and_then(|summary| summary.devices.get(device as usize)).map(device_note);
+                html! {
+                    <button type="button" class="menu-row is-tall" key={format!("{}-{device}", file.key.0)} aria-current={(base == Some(of)).then_some("true")} onclick={sends(model, Action::SetBase(file.key, device))} title={file.name.clone()} data-testid="compare-base-row">
+                        <span class="menu-label">{ shown_name(file, device) }</span>
+                        <span class="menu-note">{ note }</span>
+                    </button>
+                }
+            }) }
+            <hr />
+            <button type="button" class="menu-row" onclick={on_pick} data-testid="compare-base-open">{ "Open file…" }</button>
+        </Menu>
+    }
+}

@@ -1,0 +1,71 @@
+//! One view of both runs side by side.
+
+use query::ComparedView;
+use yew::prelude::*;
+
+use crate::hooks::{ModelHandle, use_model};
+use crate::model::{Action, FileKey, Setting, Tab};
+use crate::views::controls::{choice, sends};
+use crate::views::view;
+
+/// Properties of [`Panes`].
+#[derive(PartialEq, Properties)]
+pub struct PanesProps {
+    /// The base.
+    pub a: (FileKey, u32),
+    /// What is compared with it.
+    pub b: (FileKey, u32),
+}
+
+/// The two views, and the choice between views.
+#[component]
+pub fn Panes(props: &PanesProps) -> Html {
+    let model = use_model();
+    let shown = model.view.settings.compared_view;
+    let show = |wanted: ComparedView| {
+        let wanted = if shown == wanted { ComparedView::None } else { wanted };
+        sends(&model, Action::Set(Setting::ComparedView(wanted)))
+    };
+    let is = |view| shown == view;
+    let tab = match shown {
+        ComparedView::None => None,
+        ComparedView::Timeline => Some(Tab::Timeline),
+        ComparedView::Segments => Some(Tab::Segments),
+        ComparedView::Flame => Some(Tab::Flame),
+        ComparedView::Heatmap => Some(Tab::Heatmap),
+    };
+    html! {
+        <section class="compare-beside" aria-label="Side by side">
+            <div class="compare-lines-head">
+                <h2>{ "Side by side" }</h2>
+                <div class="choices" role="group" aria-label="View of both runs">
+                    { choice("compare-view-timeline", "Timeline", "Show both timelines", is(ComparedView::Timeline), show(ComparedView::Timeline)) }
+                    { choice("compare-view-segments", "Segments", "Show the segments of both, each at its cursor", is(ComparedView::Segments), show(ComparedView::Segments)) }
+                    { choice("compare-view-flame", "Flame", "Show the flame graphs of both", is(ComparedView::Flame), show(ComparedView::Flame)) }
+                    { choice("compare-view-heatmap", "Heatmap", "Show the heatmaps of both", is(ComparedView::Heatmap), show(ComparedView::Heatmap)) }
+                </div>
+            </div>
+            if let Some(tab) = tab {
+                <div class="compare-panes">
+                    { pane(&model, "A", props.a, tab) }
+                    { pane(&model, "B", props.b, tab) }
+                </div>
+            }
+        </section>
+    }
+}
+
+fn pane(model: &ModelHandle, name: &'static str, of: (FileKey, u32), tab: Tab) -> Html {
+    let Some(beside) = model.beside(of) else { return Html::default() };
+    let label = format!("{name}: {}", model.entry(of.0).map_or("", |file| &file.name));
+    html! {
+        <section key={name} class="compare-pane" aria-label={label.clone()} data-testid={format!("compare-pane-{}", name.to_ascii_lowercase())}>
+            <h3>{ label }</h3>
+            <div class="compare-view">
+                <ContextProvider<ModelHandle> context={beside}>
+                    { (view(tab).render)() }
+                </ContextProvider<ModelHandle>>
+            </div>
+        </section>
+    }
+}

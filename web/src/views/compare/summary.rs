@@ -1,0 +1,108 @@
+//! The comparison in brief: the sentence, under which conditions the runs differ, and sums that add up.
+
+use query::run_comparison::{Comparability, RunComparison};
+use query::run_profile::ProfiledMemory;
+use trace::totals::difference;
+use yew::prelude::*;
+
+use crate::widgets::bytes_text::{bytes_text, change_text};
+use crate::widgets::format::moment;
+use crate::widgets::scroller::scroller;
+
+/// Renders it.
+pub fn summary(found: &RunComparison) -> Html {
+    html! {
+        <div class="compare-summary">
+            <p class="compare-sentence" data-testid="compare-sentence">{ found.sentence.clone() }</p>
+            { conditions(found) }
+            <div class="compare-tables">
+                { scroller("Memory of both runs", accounting(found)) }
+                { scroller("Categories of both runs", categories(found)) }
+            </div>
+        </div>
+    }
+}
+
+/// Renders what differs beside the program.
+fn conditions(found: &RunComparison) -> Html {
+    let head = match found.comparability {
+        Comparability::Yes => return Html::default(),
+        Comparability::WithCare => "Compare with care: ",
+        Comparability::No => "This difference means nothing: ",
+    };
+    let class = classes!("compare-conditions", (found.comparability == Comparability::No).then_some("is-refused"));
+    html! {
+        <div {class} data-testid="compare-conditions">
+            <span class="compare-warning">{ head }</span>
+            <ul>
+                { for found.differences.iter().map(|difference| {
+                    let [a, b] = &difference.values;
+                    html! {
+                        <li key={difference.what.clone()}>
+                            { difference.what.clone() }{ " " }<b>{ a.clone() }</b>{ " → " }<b>{ b.clone() }</b>
+                            if !difference.consequence.is_empty() { <span class="dim">{ format!(" · {}", difference.consequence) }</span> }
+                        </li>
+                    }
+                }) }
+            </ul>
+        </div>
+    }
+}
+
+/// Renders the memory of both at their moments.
+fn accounting(found: &RunComparison) -> Html {
+    let [a, b] = &found.runs;
+    let signed = |bytes: i64| if bytes < 0 { change_text(bytes) } else { bytes_text(bytes.unsigned_abs()) };
+    let row = |name: &'static str, title: &'static str, of: &dyn Fn(&ProfiledMemory) -> i64| {
+        let (before, after) = (of(&a.memory), of(&b.memory));
+        html! {
+            <tr title={title}><th scope="row">{ name }</th><td>{ signed(before) }</td><td>{ signed(after) }</td><td>{ change_text(after.saturating_sub(before)) }</td></tr>
+        }
+    };
+    let outside = a.memory.outside.zip(b.memory.outside);
+    let at = |run: usize| {
+        let moment_of = found.runs.get(run).map(|run| &run.moment);
+        moment_of.map(|at| html! { <span title={moment(at.time_us as f64)}>{ at.text.clone() }</span> })
+    };
+    html! {
+        <table class="compare-table" data-testid="compare-accounting">
+            <thead><tr>
+                <th scope="col">{ "Memory" }</th>
+                <th scope="col"><span class="compare-key is-a">{ "A" }</span>{ at(0) }</th>
+                <th scope="col"><span class="compare-key is-b">{ "B" }</span>{ at(1) }</th>
+                <th scope="col">{ "Change" }</th>
+            </tr></thead>
+            <tbody>
+                { row("allocated", "Requested by live tensors", &|memory| signed_of(memory.allocated)) }
+                { row("+ rounding", "What blocks are larger than what was requested", &ProfiledMemory::rounding) }
+                { row("+ waiting", "Freed, but waiting for a stream", &ProfiledMemory::waiting) }
+                { row("+ free gaps", "Reserved, and in no block in use", &ProfiledMemory::gaps) }
+                { row("= reserved", "Taken from the driver", &|memory| signed_of(memory.reserved)) }
+                if let Some((before, after)) = outside {
+                    <tr title="Of this process, outside PyTorch's allocator"><th scope="row">{ "outside" }</th><td>{ bytes_text(before) }</td><td>{ bytes_text(after) }</td><td>{ change_text(difference(after, before)) }</td></tr>
+                }
+            </tbody>
+        </table>
+    }
+}
+
+fn signed_of(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Renders the categories that differ.
+fn categories(found: &RunComparison) -> Html {
+    if found.categories.is_empty() {
+        return Html::default();
+    }
+    html! {
+        <table class="compare-table" data-testid="compare-categories">
+            <thead><tr><th scope="col">{ "Used for" }</th><th scope="col"><span class="compare-key is-a">{ "A" }</span></th><th scope="col"><span class="compare-key is-b">{ "B" }</span></th><th scope="col">{ "Change" }</th></tr></thead>
+            <tbody>
+                { for found.categories.iter().map(|(category, [before, after])| html! {
+                    <tr key={category.name()}><th scope="row">{ category.name() }</th><td>{ bytes_text(before.bytes) }</td><td>{ bytes_text(after.bytes) }</td><td>{ change_text(difference(after.bytes, before.bytes)) }</td></tr>
+                }) }
+            </tbody>
+        </table>
+    }
+}
