@@ -7,10 +7,10 @@ const frame = (name, filename, line) => ({ name, filename, line });
 const MAIN = frame('main', '/home/me/gpt/train.py', 1);
 
 /**
- * Returns the snapshot as a file. Step n has an activation of 2n MiB and a gradient of 5 MiB, and keeps 1 MiB at `log`. What
- * `early` made in the first step is freed in the third, which makes what `late` keeps.
+ * Returns the snapshot as a file. Step n has an activation of `each` × n MiB and a gradient of 5 MiB, and keeps 1 MiB at `log`. What
+ * `early` made in the first step is freed in the third, which makes what `late` keeps. `moved` lines were inserted at the top of its files.
  */
-export function trainingJob(count = 6) {
+export function trainingJob(count = 6, { each = 2, moved = 0, name = 'training.json' } = {}) {
   const events = [];
   let time = 1_700_000_000_000_000;
   const event = (action, mib, size, frames = []) => {
@@ -21,7 +21,7 @@ export function trainingJob(count = 6) {
     event('free_requested', mib, size);
     event('free_completed', mib, size);
   };
-  const own = (name, line) => [frame(name, '/home/me/gpt/train.py', line), MAIN];
+  const own = (name, line) => [frame(name, '/home/me/gpt/train.py', line + moved), MAIN];
   const optimizer = [frame('step', `${TORCH}/optim/adam.py`, 9), MAIN];
   const kept = [];
   const keep = (mib, size, frames) => {
@@ -31,9 +31,9 @@ export function trainingJob(count = 6) {
   event('segment_alloc', 0, 2048 * MIB);
   keep(0, 5 * MIB, [frame('convert', `${TORCH}/nn/modules/module.py`, 1), MAIN]);
   for (let step = 1; step <= count; step += 1) {
-    event('alloc', 100, 2 * step * MIB, [frame('forward', '/home/me/gpt/model.py', 7), MAIN]);
+    event('alloc', 100, each * step * MIB, [frame('forward', '/home/me/gpt/model.py', 7 + moved), MAIN]);
     event('alloc', 500, 5 * MIB);
-    free(100, 2 * step * MIB);
+    free(100, each * step * MIB);
     keep(1000 + step, MIB, own('log', 20));
     if (step === 1) event('alloc', 700, 7 * MIB, own('early', 21));
     if (step === 3) {
@@ -58,5 +58,5 @@ export function trainingJob(count = 6) {
     stream: 0, segment_type: 'large', segment_pool_id: [0, 0], is_expandable: false, frames: [], blocks,
   };
   const json = JSON.stringify({ segments: [segment], device_traces: [events], allocator_settings: {}, external_annotations: [] });
-  return { name: 'training.json', mimeType: 'application/json', buffer: Buffer.from(json) };
+  return { name, mimeType: 'application/json', buffer: Buffer.from(json) };
 }

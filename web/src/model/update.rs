@@ -290,9 +290,7 @@ fn entry(model: &mut Model, key: FileKey) -> Option<&mut FileEntry> {
 fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
     let phase = Phase::Loading { stage: Stage::Reading, done: 0, total: size, bytes_per_second: 0.0 };
     model.files.push(FileEntry::new(key, name, size, phase, None));
-    if model.current.is_some() && model.view.shows(Tab::Compare) {
-        let device = model.missing_base().map_or(0, |base| base.device);
-        model.view.base = Some(Base::Open(key, device));
+    if is_taken_as_base(model, key) {
         return;
     }
     // Of several files dropped together the first is shown, unless a link waits for a later one.
@@ -342,6 +340,16 @@ fn diagnosed(model: &mut Model, key: FileKey, device: usize, diagnosis: Shared<D
     if let Some(known) = file.diagnoses.get_mut(device) {
         *known = Some(diagnosis);
     }
+}
+
+/// Compares the shown file with one that was just opened, if the comparison is shown. Returns whether it does.
+fn is_taken_as_base(model: &mut Model, key: FileKey) -> bool {
+    let is_comparing = model.current.is_some() && model.view.shows(Tab::Compare);
+    if is_comparing {
+        let device = model.missing_base().map_or(0, |base| base.device);
+        model.view.base = Some(Base::Open(key, device));
+    }
+    is_comparing
 }
 
 /// Shows the base, and compares it with what was shown, as in the same view.

@@ -24,7 +24,9 @@ pub(super) fn add(model: &mut Model, key: FileKey, session: String) {
     let mut file = FileEntry::new(key, name, 0, phase, live);
     model.preferences.apply(&mut file.view);
     model.files.push(file);
-    select_file(model, key);
+    if !super::is_taken_as_base(model, key) {
+        select_file(model, key);
+    }
 }
 
 /// Changes a session's entry and its view, which is the model's own view while the session is shown.

@@ -77,8 +77,9 @@ pub fn Workbench() -> Html {
             });
         });
     }
-    // The findings tab has the verdict itself; the what-if tab is what follows from it, and needs the room.
-    let has_card = !shows(Tab::Findings) && !shows(Tab::WhatIf);
+    // The findings tab has the verdict itself; the what-if tab is what follows from it, and needs the room. A comparison has a
+    // sentence of its own.
+    let has_card = ![Tab::Findings, Tab::WhatIf, Tab::Compare].into_iter().any(shows);
     html! {
         <main ref={bench} class="workbench" oncontextmenu={list_menu(&model)} oncopy={copy_exact()}>
             <h1 class="visually-hidden">{ model.file().map(|file| file.name.clone()) }</h1>

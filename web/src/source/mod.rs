@@ -34,6 +34,7 @@ pub use sample::open_sample;
 pub use shared_trace::{download_on, open_again, open_shared, token_of_page, unlock};
 pub use text::take_text;
 use text::{explain_file, is_text};
+use query::link::{BaseRun, RunId};
 use trace::order::Within;
 pub use url::{accept_address, fetch_again, offer_address, parameters_for, refuse_address};
 use wasm_bindgen::JsValue;
@@ -43,7 +44,7 @@ use yew::Callback;
 
 use crate::browser::{after_next_frame, clock_ms, rest_then};
 use crate::hooks::ModelHandle;
-use crate::model::{Action, FileKey, Model, Phase, Selection, Shared, next_to_read};
+use crate::model::{Action, FileKey, Model, Phase, Selection, Shared, Tab, next_to_read};
 use crate::worker::message::{FromWorker, Stage};
 
 /// Opens files, each in a worker of its own.
@@ -72,7 +73,7 @@ fn open_one(model: &ModelHandle, file: &File, handle: JsValue) {
     });
     if let Some(key) = same {
         if !matches!(now.entry(key).map(|file| &file.phase), Some(Phase::Failed { .. })) {
-            return model.dispatch(Action::SelectFile(key));
+            return show(model, key);
         }
         // The browser may be able to read it by now.
         close(model, key);
@@ -80,6 +81,23 @@ fn open_one(model: &ModelHandle, file: &File, handle: JsValue) {
     let key = open_unkept(model, file);
     OPENED.with_borrow_mut(|opened| opened.push((key, file.clone())));
     recent::remember(key, file, handle);
+}
+
+/// Shows a file that is open already, or compares the shown one with it while that is what is shown.
+fn show(model: &ModelHandle, key: FileKey) {
+    let now = model.now();
+    let is_other = now.current.is_some_and(|current| current != key) && now.view.shows(Tab::Compare);
+    model.dispatch(if is_other { Action::SetBase(key, 0) } else { Action::SelectFile(key) });
+}
+
+/// Opens the run of a link that the shown one is compared with, if it is there without a person's help.
+pub fn open_base(model: &ModelHandle, base: &BaseRun) {
+    match &base.id {
+        RunId::Shared(token) if model.place.has_server() => open_shared(model, token),
+        RunId::Session(session) if model.place.has_server() => watch(model, session),
+        RunId::File(hash) => recent::open_with(model, *hash),
+        RunId::Name | RunId::Shared(_) | RunId::Session(_) => {}
+    }
 }
 
 /// Opens a file in a worker of its own, once fewer others are being read. Returns its key.

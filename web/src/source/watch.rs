@@ -18,7 +18,7 @@ pub fn watch(model: &ModelHandle, session: &str) {
     if let Some(file) = now.files.iter().find(|file| file.live.as_deref().is_some_and(is_it)) {
         // A session without events was refused, or ended early: it is requested again.
         if file.summary().is_some() {
-            return model.dispatch(Action::SelectFile(file.key));
+            return super::show(model, file.key);
         }
         super::close(model, file.key);
     }

@@ -97,7 +97,7 @@ impl Diff {
         let after = Loaded::read(&self.after, self.device)?;
         let progress = Progress::new("Comparing");
         let (a, b) = (before.run(), after.run());
-        let has_history = [&a, &b].into_iter().all(|run| run.has_history());
+        let has_history = a.has_history() && b.has_history();
         let choice = at.unwrap_or_else(|| MomentChoice::common(has_history, a.whole_steps(), b.whole_steps()));
         let compared = compare(&profile(&a, &choice)?, &profile(&b, &choice)?, &Options { map: self.map.clone() });
         drop(progress);

@@ -46,6 +46,8 @@ pub struct ChartProps {
     pub a: Side,
     /// What is compared with it.
     pub b: Side,
+    /// Their names, as far as they differ.
+    pub names: [String; 2],
     /// The moments at which they are compared, once they are known.
     pub moments: Option<[ProfiledMoment; 2]>,
     /// Whether both have steps.
@@ -55,7 +57,7 @@ pub struct ChartProps {
 /// The chart.
 #[component]
 pub fn Chart(props: &ChartProps) -> Html {
-    let ChartProps { axis, a, b, moments, has_steps } = props;
+    let ChartProps { axis, a, b, names: [name_a, name_b], moments, has_steps } = props;
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(ChartPicture::default);
@@ -127,8 +129,8 @@ pub fn Chart(props: &ChartProps) -> Html {
     html! {
         <figure class="compare-figure">
             <figcaption class="compare-caption">
-                <span><span class="compare-key is-a">{ "A" }</span>{ "dotted line: " }{ a.name.clone() }</span>
-                <span><span class="compare-key is-b">{ "B" }</span>{ "solid line: " }{ b.name.clone() }</span>
+                <span><span class="compare-key is-a">{ "A" }</span>{ "dotted: " }{ name_a.clone() }</span>
+                <span><span class="compare-key is-b">{ "B" }</span>{ "solid: " }{ name_b.clone() }</span>
                 <span class="compare-readout" data-testid="compare-readout">{ said.unwrap_or_else(|| "Live memory; below, B less A".to_owned()) }</span>
                 <span class="choices" role="group" aria-label="Axis of the comparison">
                     if *has_steps { { choice("compare-steps-axis", "Steps", "Draw equal steps above one another", is(ComparedAxis::Steps), along(ComparedAxis::Steps)) } }
@@ -229,12 +231,14 @@ impl Scene {
         curve::draw(surface, (x, y), plot, columns, dots, (palette.text_dim, 2.0));
         curve::draw(surface, (x, y), plot, columns, |column| value(b, column), (palette.accent, 2.0));
         self.difference(surface, *lower);
-        for (moment, name, ink) in
-            [(self.moments[0], "A", palette.text_dim), (self.moments[1], "B", palette.accent)]
+        // The letters stand on either side, so that both are there when the moments are the same.
+        let [of_a, of_b] = self.moments;
+        for (moment, name, (by, align), ink) in
+            [(of_a, "A", (-3.0, Align::End), palette.text_dim), (of_b, "B", (4.0, Align::Start), palette.accent)]
         {
             let Some(at) = moment.map(|at| x.pixel(at)).filter(|at| marks::is_across(*at, upper)) else { continue };
             surface.vertical(at, upper.y - 2.0, lower.bottom(), ink.into());
-            surface.text(name, (at, upper.y - 9.0), Align::Middle, Font::Strong, ink.into());
+            surface.text(name, (at + by, upper.y - 9.0), align, Font::Strong, ink.into());
         }
         if let Some(at) = self.hovered.map(|at| x.pixel(at)).filter(|at| marks::is_across(*at, upper)) {
             surface.vertical(at, upper.y, lower.bottom(), palette.text.at(0.35));
@@ -268,20 +272,19 @@ impl Scene {
             Some(difference(most(b)?, most(a)?))
         };
         let columns = a.len().min(b.len());
-        let most = (0..columns).filter_map(grown).map(i64::unsigned_abs).max().unwrap_or(0).max(1);
-        let has = |sign: i64| (0..columns).filter_map(grown).any(|grown| grown.signum() == sign);
-        // The line is where it leaves most room.
-        let zero = match (has(1), has(-1)) {
-            (true, false) => plot.bottom() - 1.0,
-            (false, true) => plot.y + 1.0,
-            _ => plot.y + plot.height / 2.0,
+        let most = |sign: i64| {
+            let grown = (0..columns).filter_map(grown).filter(|grown| grown.signum() == sign);
+            grown.map(i64::unsigned_abs).max().unwrap_or(0)
         };
-        let room = (plot.bottom() - zero).max(zero - plot.y) - 2.0;
+        let (more, less) = (most(1), most(-1));
+        // The line is where it leaves room for both.
+        let unit = (plot.height - 4.0).max(1.0) / more.saturating_add(less).max(1) as f64;
+        let zero = if more == less { plot.y + plot.height / 2.0 } else { plot.y + 2.0 + more as f64 * unit };
         let palette = &self.palette;
         surface.horizontal(zero, plot.x, plot.right(), false, palette.text.at(0.3));
         let scale = Scale::new(self.plot_area.window, plot.x, plot.right());
-        let unit = self.plot_area.window.length() / columns.max(1) as f64;
-        let pixel = |column: usize| scale.pixel(self.plot_area.window.start + column as f64 * unit);
+        let step = self.plot_area.window.length() / columns.max(1) as f64;
+        let pixel = |column: usize| scale.pixel(self.plot_area.window.start + column as f64 * step);
         let mut from = 0;
         while from < columns {
             let value = grown(from);
@@ -289,7 +292,7 @@ impl Scene {
             while to < columns && grown(to) == value {
                 to += 1;
             }
-            let height = value.map_or(0.0, |grown| grown.unsigned_abs() as f64 / most as f64 * room);
+            let height = value.map_or(0.0, |grown| grown.unsigned_abs() as f64 * unit);
             let is_more = value.is_some_and(|grown| grown > 0);
             let y = if is_more { zero - height } else { zero };
             let ink = if is_more { palette.accent.at(0.55) } else { palette.text_dim.at(0.55) };
@@ -301,11 +304,11 @@ impl Scene {
         let label = |surface: &mut dyn Surface, text: String, y: f64| {
             surface.text(&text, (plot.x - 8.0, y), Align::End, Font::Label, palette.text_dim.into());
         };
-        if has(1) {
-            label(surface, format!("+{}", Bytes(most)), plot.y + 5.0);
+        if more > 0 {
+            label(surface, format!("+{}", Bytes(more)), plot.y + 5.0);
         }
-        if has(-1) {
-            label(surface, format!("−{}", Bytes(most)), plot.bottom() - 5.0);
+        if less > 0 {
+            label(surface, format!("−{}", Bytes(less)), (plot.bottom() - 5.0).max(plot.y + 18.0));
         }
     }
 }

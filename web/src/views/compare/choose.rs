@@ -3,9 +3,9 @@
 use query::ComparedMoment;
 use yew::prelude::*;
 
-use super::device_note;
+use super::{device_note, told_apart};
 use crate::hooks::ModelHandle;
-use crate::model::{Action, FileEntry, Setting, is_trace};
+use crate::model::{Action, FileEntry, FileKey, Setting, is_trace};
 use crate::source;
 use crate::views::controls::{choice, sends};
 use crate::widgets::icon::{Symbol, icon};
@@ -15,22 +15,26 @@ use crate::widgets::toolbar::Toolbar;
 /// Renders the toolbar.
 pub fn toolbar(model: &ModelHandle) -> Html {
     let moment = model.view.settings.compared_moment;
+    let name = |of: Option<(FileKey, u32)>| {
+        of.and_then(|(key, device)| Some(shown_name(model.entry(key)?, device))).unwrap_or_default()
+    };
+    let [name_a, name_b] = told_apart(&name(model.base()), &name(model.current.map(|key| (key, model.view.device))));
     let at = |wanted| sends(model, Action::Set(Setting::ComparedMoment(wanted)));
     let is = |wanted| moment == wanted;
     html! {
         <Toolbar label="Compare">
             <span class="compare-runs">
                 <span class="compare-key is-a">{ "A" }</span>
-                { base_menu(model) }
+                { base_menu(model, name_a) }
                 <button type="button" class="icon-button" disabled={model.base().is_none()} onclick={sends(model, Action::SwapBase)} aria-label="Swap A and B" title="Swap A and B (B)" data-testid="compare-swap">{ icon(Symbol::Swap) }</button>
                 <span class="compare-key is-b">{ "B" }</span>
-                <span class="compare-name" data-testid="compare-b">{ model.file().map(|file| shown_name(file, model.view.device)) }</span>
+                <span class="compare-name" data-testid="compare-b">{ name_b }</span>
             </span>
             <div class="choices" role="group" aria-label="Moment of the comparison">
-                { choice("compare-common", "Same step", "Compare the peak of the last step that both have; without steps, the peak of each", is(ComparedMoment::Common), at(ComparedMoment::Common)) }
-                { choice("compare-peak", "Peaks", "Compare the peak of each run", is(ComparedMoment::Peak), at(ComparedMoment::Peak)) }
-                { choice("compare-end", "Ends", "Compare the ends of the traces", is(ComparedMoment::End), at(ComparedMoment::End)) }
-                { choice("compare-cursor", "Cursors", "Compare where the cursor of each run is; a click on the chart below moves both", is(ComparedMoment::Cursor), at(ComparedMoment::Cursor)) }
+                { choice("moment-common", "Same step", "Compare the peak of the last step that both have; without steps, the peak of each", is(ComparedMoment::Common), at(ComparedMoment::Common)) }
+                { choice("moment-peak", "Peaks", "Compare the peak of each run", is(ComparedMoment::Peak), at(ComparedMoment::Peak)) }
+                { choice("moment-end", "Ends", "Compare the ends of the traces", is(ComparedMoment::End), at(ComparedMoment::End)) }
+                { choice("moment-cursor", "Cursors", "Compare where the cursor of each run is; a click on the chart below moves both", is(ComparedMoment::Cursor), at(ComparedMoment::Cursor)) }
             </div>
         </Toolbar>
     }
@@ -48,10 +52,9 @@ fn shown_name(file: &FileEntry, device: u32) -> String {
 }
 
 /// Renders the menu of runs that can be A: every device of every open file but the one that is shown.
-fn base_menu(model: &ModelHandle) -> Html {
+fn base_menu(model: &ModelHandle, name_a: String) -> Html {
     let base = model.base();
-    let chosen = base.and_then(|(key, device)| Some(shown_name(model.entry(key)?, device)));
-    let chosen = chosen.or_else(|| model.missing_base().map(|base| base.name.clone()));
+    let chosen = Some(name_a).filter(|name| !name.is_empty()).or_else(|| model.missing_base().map(|base| base.name.clone()));
     let rows = model.files.iter().filter(|file| is_trace(file)).flat_map(|file| {
         let devices = file.summary().map_or(1, |summary| summary.devices.len().max(1)) as u32;
         (0..devices).map(move |device| (file, device))

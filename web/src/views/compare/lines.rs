@@ -98,7 +98,9 @@ fn head(model: &ModelHandle, by: ComparedOrder) -> Html {
             { cell(ComparedOrder::Growth, html! { "Change" }, "Sort by how much a line changed") }
             <th scope="col" title="Whether more tensors or larger ones make the change">{ "By" }</th>
             { cell(ComparedOrder::Before, key("is-a", "A"), "Sort by what a line holds in A") }
+            <th scope="col">{ "tensors" }</th>
             { cell(ComparedOrder::After, key("is-b", "B"), "Sort by what a line holds in B") }
+            <th scope="col">{ "tensors" }</th>
             { cell(ComparedOrder::Found, html! { "Match" }, "Sort by how a line was found again: new and gone first") }
             { cell(ComparedOrder::Line, html! { "Line" }, "Sort by the line's text") }
         </tr></thead>
@@ -120,8 +122,7 @@ fn row(model: &ModelHandle, number: usize, line: &ChangedLine) -> Html {
         <tr key={number} {class} {onclick} data-testid="compare-line-row" data-match={line.found.name()}>
             <td>{ change_text(line.growth()) }</td>
             <td class="dim">{ cause(line) }</td>
-            <td>{ held_text(before) }</td>
-            <td>{ held_text(after) }</td>
+            { for [before, after].into_iter().map(held_cells) }
             <td>{ match_text(line) }</td>
             <th scope="row" title={line.place().to_owned()}>
                 <span class="compare-line">
@@ -154,12 +155,12 @@ fn paint(line: &ChangedLine) -> Paint {
     if line.is_code() { Paint::line(line.label()) } else { Paint::OTHER }
 }
 
-/// Writes what a line holds: `80 tensors` below the bytes.
-fn held_text(held: Amount) -> Html {
-    match held.count {
-        0 => html! { <span class="dim">{ "–" }</span> },
-        count => html! { <>{ bytes_text(held.bytes) }<span class="compare-count dim">{ format!(" {} ×", Count(count.into())) }</span></> },
+/// Renders what a line holds: bytes, and the number of tensors.
+fn held_cells(held: Amount) -> Html {
+    if held.count == 0 {
+        return html! { <><td class="dim">{ "–" }</td><td /></> };
     }
+    html! { <><td>{ bytes_text(held.bytes) }</td><td class="dim">{ Count(held.count.into()).to_string() }</td></> }
 }
 
 /// Says what makes the change: how many more tensors, or how much larger ones.

@@ -16,6 +16,7 @@ use yew::prelude::*;
 use self::axis::SharedAxis;
 use super::controls::use_first_picture;
 use super::description::{Description, Known};
+use crate::browser::use_effect_with;
 use crate::hooks::{ModelHandle, use_answer_of, use_model};
 use crate::model::{FileKey, Model, Phase};
 use crate::source;
@@ -93,6 +94,14 @@ pub fn Compare() -> Html {
     // Nothing is awaited that isn't there.
     let is_absent = sides.is_none();
     use_first_picture(&model, is_absent);
+    {
+        let model = model.clone();
+        use_effect_with(model.missing_base().cloned(), move |missing| {
+            if let Some(base) = missing {
+                source::open_base(&model, base);
+            }
+        });
+    }
     let body = match sides {
         Some((a, b)) => html! { <Pair {a} {b} /> },
         None => absent(&model),
@@ -189,6 +198,7 @@ fn Pair(props: &PairProps) -> Html {
         _ => None,
     };
     let moments = found.map(|found| [0, 1].map(|run| found.runs.get(run).map(|run| run.moment.clone()).unwrap_or_default()));
+    let names = told_apart(&a.name, &b.name);
     html! {
         <div class="compare-page" aria-busy={(found.is_none() && refused.is_none()).to_string()}>
             if let Some(sentence) = refused {
@@ -199,13 +209,26 @@ fn Pair(props: &PairProps) -> Html {
                 <p class="compare-sentence dim" role="status">{ "Comparing…" }</p>
             }
             if let Some(axis) = chart {
-                <chart::Chart {axis} a={a.clone()} b={b.clone()} {moments} {has_steps} />
+                <chart::Chart {axis} a={a.clone()} b={b.clone()} names={names.clone()} {moments} {has_steps} />
             }
             if let Some(found) = found {
                 { lines::table(&model, found) }
             }
-            <panes::Panes a={a.of} b={b.of} />
+            <panes::Panes a={a.of} b={b.of} {names} />
         </div>
+    }
+}
+
+/// Returns two names without a long beginning that both have, so that what tells them apart has room.
+fn told_apart(a: &str, b: &str) -> [String; 2] {
+    /// A beginning of fewer characters stays.
+    const SHORT: usize = 16;
+    let same = a.char_indices().zip(b.chars()).take_while(|((_, one), other)| one == other);
+    let is_end = |letter: char| !letter.is_alphanumeric();
+    let cut = same.filter(|((_, letter), _)| is_end(*letter)).map(|((at, letter), _)| at + letter.len_utf8()).last();
+    match cut.filter(|cut| a != b && *cut > SHORT) {
+        Some(cut) => [a, b].map(|name| format!("…{}", name.get(cut..).unwrap_or_default())),
+        None => [a, b].map(str::to_owned),
     }
 }
 
@@ -227,6 +250,18 @@ mod tests {
 
     fn step(number: u64, is_whole: bool) -> StepSpan {
         StepSpan { number, from: 0, to: 1, span: Window { start: 0.0, end: 1.0 }, is_whole }
+    }
+
+    #[test]
+    fn names_begin_where_they_differ() {
+        for (a, b, want) in [
+            ("a.pickle", "b.pickle", ["a.pickle", "b.pickle"]),
+            ("train_of_a_model_1.pickle", "train_of_a_model_2.pickle", ["…1.pickle", "…2.pickle"]),
+            ("train_of_a_model_1.pickle", "train_of_a_model_1.pickle", ["train_of_a_model_1.pickle"; 2]),
+            ("ein_sehr_langer_nä_1", "ein_sehr_langer_nä_2", ["…1", "…2"]),
+        ] {
+            assert_eq!(told_apart(a, b), want);
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! One view of both runs side by side.
 
 use query::ComparedView;
+use web_sys::Element;
 use yew::prelude::*;
 
+use crate::browser::after_next_frame;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, FileKey, Setting, Tab};
-use crate::views::controls::{choice, sends};
+use crate::views::controls::choice;
 use crate::views::view;
 
 /// Properties of [`Panes`].
@@ -15,6 +17,8 @@ pub struct PanesProps {
     pub a: (FileKey, u32),
     /// What is compared with it.
     pub b: (FileKey, u32),
+    /// Their names, as far as they differ.
+    pub names: [String; 2],
 }
 
 /// The two views, and the choice between views.
@@ -22,9 +26,20 @@ pub struct PanesProps {
 pub fn Panes(props: &PanesProps) -> Html {
     let model = use_model();
     let shown = model.view.settings.compared_view;
+    let section = use_node_ref();
     let show = |wanted: ComparedView| {
         let wanted = if shown == wanted { ComparedView::None } else { wanted };
-        sends(&model, Action::Set(Setting::ComparedView(wanted)))
+        let (model, section) = (model.clone(), section.clone());
+        Callback::from(move |_: MouseEvent| {
+            model.dispatch(Action::Set(Setting::ComparedView(wanted)));
+            // They are below the tables.
+            let section = section.clone();
+            after_next_frame(move || {
+                if let Some(section) = section.cast::<Element>() {
+                    section.scroll_into_view_with_bool(false);
+                }
+            });
+        })
     };
     let is = |view| shown == view;
     let tab = match shown {
@@ -35,7 +50,7 @@ pub fn Panes(props: &PanesProps) -> Html {
         ComparedView::Heatmap => Some(Tab::Heatmap),
     };
     html! {
-        <section class="compare-beside" aria-label="Side by side">
+        <section ref={section.clone()} class="compare-beside" aria-label="Side by side">
             <div class="compare-lines-head">
                 <h2>{ "Side by side" }</h2>
                 <div class="choices" role="group" aria-label="View of both runs">
@@ -47,17 +62,17 @@ pub fn Panes(props: &PanesProps) -> Html {
             </div>
             if let Some(tab) = tab {
                 <div class="compare-panes">
-                    { pane(&model, "A", props.a, tab) }
-                    { pane(&model, "B", props.b, tab) }
+                    { pane(&model, ("A", &props.names[0]), props.a, tab) }
+                    { pane(&model, ("B", &props.names[1]), props.b, tab) }
                 </div>
             }
         </section>
     }
 }
 
-fn pane(model: &ModelHandle, name: &'static str, of: (FileKey, u32), tab: Tab) -> Html {
+fn pane(model: &ModelHandle, (name, file): (&'static str, &str), of: (FileKey, u32), tab: Tab) -> Html {
     let Some(beside) = model.beside(of) else { return Html::default() };
-    let label = format!("{name}: {}", model.entry(of.0).map_or("", |file| &file.name));
+    let label = format!("{name}: {file}");
     html! {
         <section key={name} class="compare-pane" aria-label={label.clone()} data-testid={format!("compare-pane-{}", name.to_ascii_lowercase())}>
             <h3>{ label }</h3>

@@ -1,0 +1,168 @@
+// A person compares two runs: what changed, from which line, and when.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { emptyFolder, startJob, startServer } from './program.mjs';
+import { MIB, trainingJob } from './training.mjs';
+import { addressSays, answered, at, goTo, press, says, text, until } from './workbench.mjs';
+
+const BEFORE = trainingJob(6, { name: 'before.json' });
+const AFTER = trainingJob(6, { each: 5, moved: 3, name: 'after.json' });
+
+/** Returns the rows of the table: the change in MiB, how the line was found, and its function. */
+const rows = (page) =>
+  at(page, 'compare-line-row').evaluateAll((all) =>
+    all.map((row) => [
+      Number(row.querySelector('.bytes').dataset.bytes) / 1048576,
+      row.dataset.match,
+      row.querySelector('.compare-line').textContent.trim().split(/\s/)[0],
+    ]),
+  );
+
+const rowsAre = (page, wanted) =>
+  until(`the lines are ${JSON.stringify(wanted)}`, () => rows(page), (now) => JSON.stringify(now) === JSON.stringify(wanted));
+
+/** Returns the bytes of a row of the sums: A, B and the change. */
+const sums = (page, name) =>
+  at(page, 'compare-accounting').locator('tr', { has: page.tab.getByRole('rowheader', { name, exact: true }) }).locator('.bytes')
+    .evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.bytes)));
+
+/** Opens two runs, and compares the second with the first. */
+async function compared(t, options) {
+  const page = await openPage(t, options);
+  await page.load(BEFORE);
+  await page.drop(AFTER);
+  await until('the second file is shown', () => text(page, 'file-menu'), (said) => said.includes('after.json'));
+  await page.reach('ready');
+  await press(page, '9');
+  await at(page, 'compare-sentence').waitFor();
+  return page;
+}
+
+test('two dropped files are compared line by line, and their sums add up', async (t) => {
+  const page = await compared(t);
+  // In step 6, the activation has 30 MiB for 12.
+  await says(page, 'compare-sentence', /^B's peak is 18\.0 MiB higher \([\d.]+ MiB → [\d.]+ MiB\); nearly all of it is gpt\/model\.py:10 \(forward\)/);
+  await rowsAre(page, [[18, 'moved', 'forward']]);
+  assert.match(await text(page, 'compare-line-row'), /was forward.*model\.py:7/);
+  const parts = await Promise.all(['allocated', '+ rounding', '+ waiting', '+ free gaps', '= reserved'].map((name) => sums(page, name)));
+  for (const [i, what] of ['A', 'B', 'the change'].entries()) {
+    assert.equal(parts.slice(0, 4).reduce((sum, part) => sum + part[i], 0), parts[4][i], `the sums of ${what}`);
+  }
+  assert.equal(parts[0][2], 18 * MIB);
+  await page.screenshot('compare');
+
+  // What holds the same is listed when asked for; the search looks among them.
+  await at(page, 'compare-unchanged').click();
+  await until('all lines are listed', () => rows(page), (now) => now.length > 3 && now.some(([grown, , name]) => grown === 0 && name === 'log'));
+  await at(page, 'compare-sort-line').click();
+  await until('they are sorted by their text', () => rows(page), (now) => now.map((row) => row[2]).join() === 'forward,late,log,main,no');
+  await page.tab.getByRole('combobox', { name: /search/i }).fill('late');
+  await until('the search narrows them down', () => rows(page), (now) => now.length === 1 && now[0][2] === 'late');
+  await press(page, 'Escape');
+  await press(page, 'Escape');
+
+  // A click selects the line in both.
+  await at(page, 'compare-line-row').first().click();
+  await at(page, 'detail-line').waitFor();
+  await at(page, 'compare-swap').click();
+  await at(page, 'detail-line').waitFor();
+});
+
+test('the two change places, and other moments are compared', async (t) => {
+  const page = await compared(t);
+  await at(page, 'compare-swap').click();
+  await says(page, 'compare-sentence', /^B's peak is 18\.0 MiB lower/);
+  assert.match(await text(page, 'file-menu'), /before\.json/);
+  await press(page, 'b');
+  await says(page, 'compare-sentence', /^B's peak is 18\.0 MiB higher/);
+  await at(page, 'moment-end').click();
+  await says(page, 'compare-sentence', /^No difference: both hold/);
+  await rowsAre(page, []);
+  assert.equal(await text(page, 'compare-none'), 'Every line holds the same in both.');
+
+  // A click on the chart moves both cursors, here to the activation of the first step.
+  const box = await at(page, 'compare-chart').boundingBox();
+  await page.tab.mouse.move(box.x + box.width / 2, box.y + box.height / 3);
+  await says(page, 'compare-readout', /^Step \d: A [\d.]+ MiB, B [\d.]+ MiB/);
+  await page.tab.mouse.click(box.x + 72, box.y + box.height / 3);
+  await addressSays(page, 'at', 'cursor');
+  await says(page, 'compare-accounting', /event 2/);
+  await answered(page);
+  await at(page, 'compare-event-axis').click();
+  await addressSays(page, 'along', 'events');
+});
+
+test('both runs are shown side by side, and settings are those of both', async (t) => {
+  const page = await compared(t);
+  for (const view of ['timeline', 'segments', 'flame', 'heatmap']) {
+    await at(page, `compare-view-${view}`).click();
+    for (const pane of ['compare-pane-a', 'compare-pane-b']) await at(page, pane).getByTestId(`${view}-canvas`).first().waitFor();
+    await answered(page);
+    await page.screenshot(`compare-${view}`);
+  }
+  const sizes = page.tab.locator('.compare-pane').getByTestId('heatmap-sizes');
+  await sizes.first().click();
+  await until('both show sizes', () => sizes.evaluateAll((all) => all.map((one) => one.ariaPressed)), (now) => now.join() === 'true,true');
+});
+
+test('a link to a comparison finds both files elsewhere', async (t) => {
+  const first = await compared(t);
+  await at(first, 'moment-peak').click();
+  await addressSays(first, 'at', 'peak');
+  await until('the address names A by its content', () => first.tab.url(), (url) => /base=0,[0-9a-f]{32},before\.json/.test(url) && /hash=/.test(url));
+  const address = new URL(first.tab.url()).hash;
+
+  const page = await openPage(t, { address });
+  await page.load(AFTER);
+  await says(page, 'compare-empty', /This link compares with before\.json, which is not open/);
+  await page.drop(BEFORE);
+  await says(page, 'compare-sentence', /^B's peak is 18\.0 MiB higher/);
+  assert.match(page.tab.url(), /at=peak/);
+});
+
+test('a file that is alone, and one that is no trace, are told', async (t) => {
+  const page = await openPage(t);
+  await page.load(AFTER);
+  await goTo(page, 'Compare');
+  await says(page, 'compare-empty', /Drop a second file on this page/);
+  await page.drop({ name: 'notes.bin', mimeType: 'application/octet-stream', buffer: Buffer.from([0, 1, 2, 3]) });
+  await says(page, 'empty', /This file can't be compared/);
+  await page.drop(BEFORE);
+  await at(page, 'compare-sentence').waitFor();
+});
+
+test('a run is compared with its what-if', async (t) => {
+  const page = await openPage(t);
+  await page.loadSample();
+  await goTo(page, 'What-if');
+  await at(page, 'whatif-runs').waitFor();
+  await at(page, 'whatif-conf').fill('expandable_segments:True');
+  await at(page, 'whatif-add').click();
+  await at(page, 'whatif-open').first().click();
+  await until('the run is shown', () => text(page, 'file-menu'), (said) => said.includes('expandable_segments'));
+  await page.reach('ready');
+  await press(page, '9');
+  await says(page, 'compare-conditions', /settings .*expandable_segments:True/);
+  assert.equal((await sums(page, 'allocated'))[2], 0, 'the same requests');
+  assert.notEqual((await sums(page, '= reserved'))[2], 0);
+});
+
+test('two jobs of a server are compared while they run', async (t) => {
+  const server = await startServer(t, emptyFolder(t));
+  const jobs = ['batch=2', 'batch=3'].map((batch) => startJob(t, server.url, 'transformer', 'layers=2', batch, '--steps', '4'));
+  await Promise.all(jobs.map((job) => job.ended));
+  const page = await openPage(t);
+  const row = page.tab.getByTestId('session-open');
+  await until('both are listed', () => row.count(), (count) => count === 2);
+  await row.first().click();
+  await page.reach('ready');
+  await press(page, '9');
+  await at(page, 'compare-empty').waitFor();
+  await page.tab.goBack();
+  await page.tab.goBack();
+  await row.nth(1).click();
+  await page.reach('ready');
+  await press(page, '9');
+  await says(page, 'compare-sentence', /^B's peak is [\d.]+ GiB (higher|lower)/);
+});
