@@ -1,8 +1,9 @@
 //! Two profiles, line by line.
 
-use query::run_comparison::{ChangedLine, Comparability, ComparedRun, LineMatch, RunComparison};
+use query::run_comparison::{Band, ChangedLine, Comparability, ComparedRun, LineMatch, RunComparison};
 use query::run_profile::{ProfiledLine, RunProfile};
 use query::{Category, FROM_BEFORE, NO_STACK};
+use rustc_hash::FxHashMap;
 use trace::totals::Amount;
 
 use super::conditions::differences;
@@ -14,23 +15,34 @@ use super::sentence::sentence;
 pub struct Options {
     /// Beginnings of paths in the first run, each with what stands for it in the second.
     pub map: Vec<(String, String)>,
+    /// Other runs like the first one, at the same moment: how much they differ from it is noise.
+    pub peers: Vec<RunProfile>,
 }
 
 /// Compares two runs; the first is the base.
 pub fn compare(before: &RunProfile, after: &RunProfile, options: &Options) -> RunComparison {
     let differences = differences(before, after);
-    let mut lines: Vec<ChangedLine> =
-        pairs(&before.lines, &after.lines, &options.map).iter().map(|pair| line(before, after, pair)).collect();
-    let unnamed =
-        [(NO_STACK, before.without_stack, after.without_stack), (FROM_BEFORE, before.at_start, after.at_start)];
-    lines.extend(unnamed.map(|(name, before, after)| ChangedLine {
+    let found = pairs(&before.lines, &after.lines, &options.map);
+    let mut lines: Vec<ChangedLine> = found.iter().map(|pair| line(before, after, pair)).collect();
+    for peer in &options.peers {
+        widen(&mut lines, &found, [before, after], peer);
+    }
+    let band = |of: &dyn Fn(&RunProfile) -> u64| {
+        let mut band = [of(before); 2];
+        options.peers.iter().for_each(|peer| widen_to(&mut band, of(peer)));
+        band
+    };
+    let has_peers = !options.peers.is_empty();
+    let unnamed = |name: &str, of: fn(&RunProfile) -> Amount| ChangedLine {
         found: LineMatch::Exact,
         labels: [name.to_owned(), name.to_owned()],
         places: Default::default(),
         stacks: [None, None],
-        held: [before, after],
+        held: [of(before), of(after)],
+        band: has_peers.then(|| band(&|run| of(run).bytes)),
         category: Category::Unknown,
-    }));
+    };
+    lines.extend([unnamed(NO_STACK, |run| run.without_stack), unnamed(FROM_BEFORE, |run| run.at_start)]);
     // A line that holds nothing in either run says nothing of its memory.
     lines.retain(|line| line.held.iter().any(|held| held.count > 0));
     let place = |line: &ChangedLine| (line.growth().unsigned_abs(), line.held[0].bytes.max(line.held[1].bytes));
@@ -53,12 +65,49 @@ pub fn compare(before: &RunProfile, after: &RunProfile, options: &Options) -> Ru
         runs: [run(before), run(after)],
         comparability: differences.iter().map(|found| found.weight).max().unwrap_or(Comparability::Yes),
         differences,
+        band: has_peers.then(|| Band {
+            runs: u32::try_from(options.peers.len()).unwrap_or(u32::MAX).saturating_add(1),
+            allocated: band(&|run| run.memory.allocated),
+            reserved: band(&|run| run.memory.reserved),
+        }),
         sentence: String::new(),
         lines,
         categories,
     };
     compared.sentence = sentence(&compared);
     compared
+}
+
+/// Returns the run in the middle of several by what live tensors hold, and the others; `None` of none.
+pub fn middle(mut runs: Vec<RunProfile>) -> Option<(RunProfile, Vec<RunProfile>)> {
+    runs.sort_by_key(|run| run.memory.allocated);
+    let middle = runs.len().checked_sub(1)? / 2;
+    let chosen = runs.remove(middle);
+    Some((chosen, runs))
+}
+
+const fn widen_to([least, most]: &mut [u64; 2], bytes: u64) {
+    *least = if bytes < *least { bytes } else { *least };
+    *most = if bytes > *most { bytes } else { *most };
+}
+
+/// Widens the bands of lines to what they hold in another run like the first one.
+fn widen(lines: &mut [ChangedLine], found: &[Pair], [before, after]: [&RunProfile; 2], peer: &RunProfile) {
+    let held = |of: &[ProfiledLine]| -> FxHashMap<usize, u64> {
+        let pairs = pairs(of, &peer.lines, &[]).into_iter();
+        pairs.filter_map(|pair| Some((pair.before?, peer.lines.get(pair.after?)?.held.bytes))).collect()
+    };
+    // The first run's lines have the paths of its kind; those of the second one alone are looked for by themselves.
+    let (known, new) = (held(&before.lines), held(&after.lines));
+    for (line, pair) in lines.iter_mut().zip(found) {
+        let bytes = match (pair.before, pair.after) {
+            (Some(at), _) => known.get(&at),
+            (None, Some(at)) => new.get(&at),
+            (None, None) => None,
+        };
+        let [own, _] = line.held;
+        widen_to(line.band.get_or_insert([own.bytes; 2]), bytes.copied().unwrap_or(0));
+    }
 }
 
 fn line(before: &RunProfile, after: &RunProfile, pair: &Pair) -> ChangedLine {
@@ -77,6 +126,7 @@ fn line(before: &RunProfile, after: &RunProfile, pair: &Pair) -> ChangedLine {
         places: [place(one), place(other)],
         stacks: [one, other].map(|line| line.map(|line| line.stack)),
         held,
+        band: None,
         category: if held[1].bytes >= held[0].bytes { other.or(one) } else { one.or(other) }
             .map(|line| line.category)
             .unwrap_or_default(),
@@ -166,6 +216,37 @@ mod tests {
     }
 
     /// Memory without a stack was "nearly all" of less than itself.
+    #[test]
+    fn what_lies_between_several_runs_of_the_first_kind_is_noise() {
+        let of = |bytes: u64| profiled(&trace(&[(bytes, "f@/m/a.py:1"), (7, "g@/m/a.py:9")]), &MomentChoice::Peak);
+        let (base, peers) = middle([12, 10, 16].map(of).into()).unwrap();
+        assert_eq!((base.memory.allocated / MIB, peers.len()), (19, 2));
+        let options = Options { peers, ..Options::default() };
+        for (bytes, changed, sentence) in [
+            (15, 0, "No difference above the noise: B peaks at 22.0 MiB, 3 runs of A 17.0 MiB to 23.0 MiB."),
+            (
+                20,
+                1,
+                "B's peak is 8.00 MiB higher (19.0 MiB → 27.0 MiB); nearly all of it is m/a.py:1 (f), whose tensors are 1.67 times as large.",
+            ),
+        ] {
+            let found = compare(&base, &of(bytes), &options);
+            assert_eq!((found.sentence.as_str(), found.changed_lines().count()), (sentence, changed));
+            let rule = crate::gate::Rule::parse("peak+1%").unwrap();
+            assert_eq!(rule.check(&found).is_tripped, changed > 0);
+        }
+        // A line that only some of the first runs have.
+        let peers = vec![profiled(
+            &trace(&[(12, "f@/m/a.py:1"), (7, "g@/m/a.py:9"), (1, "h@/m/a.py:20")]),
+            &MomentChoice::Peak,
+        )];
+        let options = Options { peers, ..Options::default() };
+        let after =
+            profiled(&trace(&[(12, "f@/m/a.py:1"), (7, "g@/m/a.py:9"), (1, "h@/m/a.py:20")]), &MomentChoice::Peak);
+        assert_eq!(compare(&of(12), &after, &options).changed_lines().count(), 0);
+        assert_eq!(middle(Vec::new()), None);
+    }
+
     #[test]
     fn a_part_that_is_more_than_all_is_told_with_what_is_less() {
         let run = |without_stack: u64, mib: u64| {

@@ -100,7 +100,7 @@ impl Rule {
             Measured::Reserved => (compared.growth(|memory| memory.reserved), before.memory.reserved, None),
             Measured::Fragmentation => (compared.signed_growth(ProfiledMemory::gaps), before.memory.reserved, None),
             Measured::Line => {
-                let most = compared.lines.iter().max_by_key(|line| line.growth());
+                let most = compared.lines.iter().filter(|line| !line.is_noise()).max_by_key(|line| line.growth());
                 (most.map_or(0, ChangedLine::growth), 0, most.map(|line| line.label().to_owned()))
             }
         };
@@ -113,7 +113,12 @@ impl Rule {
             (Limit::Percent(most), _) if base == 0 => (if bytes > 0 { f64::INFINITY } else { 0.0 }, most),
             (Limit::Percent(most), _) => (bytes as f64 * 100.0 / base as f64, most),
         };
-        Checked { rule: self.clone(), is_tripped: value > most, bytes, value, line }
+        let is_noise = match self.measured {
+            Measured::Peak => compared.is_noise(|band| band.allocated, |memory| memory.allocated),
+            Measured::Reserved => compared.is_noise(|band| band.reserved, |memory| memory.reserved),
+            Measured::Line | Measured::Fragmentation => false,
+        };
+        Checked { rule: self.clone(), is_tripped: value > most && !is_noise, bytes, value, line }
     }
 }
 

@@ -12,10 +12,11 @@
 
 mod comparison;
 mod conditions;
+pub mod contract;
 pub mod gate;
 mod pairing;
 mod profile;
 mod sentence;
 
-pub use comparison::{Options, compare};
+pub use comparison::{Options, compare, middle};
 pub use profile::{Run, profile};

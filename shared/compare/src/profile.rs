@@ -1,7 +1,5 @@
 //! A run at one moment in brief.
 
-use std::hash::{Hash, Hasher};
-
 use analysis::best_frames::BestFrames;
 use analysis::roles::Roles;
 use analysis::site::{frame_label, name_of};
@@ -10,7 +8,7 @@ use analysis::steps::{Steps, TrainingStep, named_spans};
 use query::Category;
 use query::run_profile::{Conditions, MomentChoice, ProfiledLine, ProfiledMemory, ProfiledMoment, RunProfile};
 use replay::{Allocation, Replayed};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 use trace::event::Action;
 use trace::frames::{FrameId, StackId, StackRecord, Symbols};
 use trace::totals::Amount;
@@ -133,9 +131,16 @@ struct LineSums {
     stack: StackId,
     held: Amount,
     requests: Amount,
-    sizes: FxHasher,
+    /// A digest of the sizes of the requests.
+    sizes: u64,
     /// Bytes by category: held, and requested.
     by_category: [(u64, u64); Category::ALL.len()],
+}
+
+/// Returns the digest of some sizes with one more. Profiles are kept in files: it is the same on every machine and in every release.
+const fn digest(before: u64, size: u64) -> u64 {
+    // The multiplier of SplitMix64.
+    (before.rotate_left(5) ^ size).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
 impl LineSums {
@@ -203,7 +208,7 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         let Some(frame) = run.frame(allocation.stack).filter(|_| allocation.begin > 0) else { continue };
         let line = lines.entry(frame).or_insert_with(|| LineSums::of(allocation.stack));
         line.requests.add(allocation.requested);
-        allocation.requested.hash(&mut line.sizes);
+        line.sizes = digest(line.sizes, allocation.requested);
         if let Some((_, requested)) = line.by_category.get_mut(place(id)) {
             *requested = requested.saturating_add(allocation.requested);
         }
@@ -234,7 +239,7 @@ fn line(symbols: &Symbols, frame: FrameId, sums: &LineSums) -> ProfiledLine {
         stack: sums.stack.0,
         held: sums.held,
         requests: sums.requests,
-        sizes: sums.sizes.finish(),
+        sizes: sums.sizes,
         category: sums.category(),
     }
 }

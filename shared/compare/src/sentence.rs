@@ -25,12 +25,26 @@ pub(super) fn sentence(compared: &RunComparison) -> String {
     let [a, b] = &compared.runs;
     let is_peak = a.moment.is_peak && b.moment.is_peak;
     let (allocated, of_reserved) = ([a.memory.allocated, b.memory.allocated], [a.memory.reserved, b.memory.reserved]);
-    let (has_grown, has_reserved) = (is_above_noise(grown, allocated), is_above_noise(reserved, of_reserved));
+    let is_within = (
+        compared.is_noise(|band| band.allocated, |memory| memory.allocated),
+        compared.is_noise(|band| band.reserved, |memory| memory.reserved),
+    );
+    let has_grown = !is_within.0 && is_above_noise(grown, allocated);
+    let has_reserved = !is_within.1 && is_above_noise(reserved, of_reserved);
     if !has_grown && !has_reserved {
         let held = Bytes(b.memory.allocated);
+        let verb = if is_peak { "peak" } else { "hold" };
+        if let Some(band) = compared.band.filter(|_| is_within.0 && grown != 0) {
+            let [least, most] = band.allocated.map(Bytes);
+            let at = if is_peak { " at" } else { "" };
+            return format!(
+                "No difference above the noise: B {verb}s{at} {held}, {} runs of A {least} to {most}.",
+                band.runs
+            );
+        }
         let above = if grown == 0 && reserved == 0 { "" } else { " above the noise" };
-        let verb = if is_peak { "peak at" } else { "hold" };
-        return format!("No difference{above}: both {verb} {held}.");
+        let at = if is_peak { " at" } else { "" };
+        return format!("No difference{above}: both {verb}{at} {held}.");
     }
     // Memory that no tensor has leads if it explains far more than tensors do. Some of it always comes with them, since segments
     // are taken whole.

@@ -169,7 +169,7 @@ macro_rules! for_each_question {
             Allocations($crate::AllocationsQuery),
             /// A run at one moment, in brief.
             RunProfile($crate::run_profile::RunProfileQuery),
-            /// What changed from another run.
+            /// What changed from one run to another.
             CompareRuns($crate::run_comparison::CompareRunsQuery),
         }
     };

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use std::sync::Arc;
 
-use super::run_profile::{Conditions, ProfiledMemory, ProfiledMoment, RunProfile, RunProfileQuery};
+use super::run_profile::{Conditions, ProfiledMemory, ProfiledMoment, RunProfile};
 use super::{Category, FROM_BEFORE, NO_STACK, Question};
 use trace::totals::{Amount, difference};
 
@@ -73,13 +73,14 @@ impl ComparedOrder {
     pub const ALL: [Self; 5] = [Self::Growth, Self::Before, Self::After, Self::Line, Self::Found];
 }
 
-/// Asks what changed from another run to the one that is asked.
+/// Asks what changed from one run to another. Any session can tell: two are asked for their profiles at the same time, and one of
+/// them for the comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompareRunsQuery {
-    /// The other run, which is the base.
-    pub base: Arc<RunProfile>,
-    /// Which profile of the run that is asked is compared with it.
-    pub with: RunProfileQuery,
+    /// The first run, which is the base.
+    pub before: Arc<RunProfile>,
+    /// The second run.
+    pub after: Arc<RunProfile>,
 }
 
 impl Question for CompareRunsQuery {
@@ -95,6 +96,8 @@ pub struct RunComparison {
     pub comparability: Comparability,
     /// Which conditions differ.
     pub differences: Vec<ConditionDifference>,
+    /// How much runs of the first one's kind differ without a change, if there are several; see [`Band`].
+    pub band: Option<Band>,
     /// What changed, in one sentence.
     pub sentence: String,
     /// The lines of both, the largest change first. Live tensors without a stack are one more line, and those of them that were
@@ -105,9 +108,15 @@ pub struct RunComparison {
 }
 
 impl RunComparison {
-    /// Returns the lines that hold more or less than before, the largest change first.
+    /// Returns the lines that hold more or less than before, the largest change first, without those that are noise.
     pub fn changed_lines(&self) -> impl Iterator<Item = &ChangedLine> {
-        self.lines.iter().filter(|line| line.growth() != 0)
+        self.lines.iter().filter(|line| line.growth() != 0 && !line.is_noise())
+    }
+
+    /// Returns whether a part of the second run's memory is between the least and the most of several first runs.
+    pub fn is_noise(&self, of: impl Fn(&Band) -> [u64; 2], part: impl Fn(&ProfiledMemory) -> u64) -> bool {
+        let [_, after] = &self.runs;
+        self.band.as_ref().is_some_and(|band| is_within(of(band), part(&after.memory)))
     }
 
     /// Returns by how many bytes the second run has more, of a part of its memory.
@@ -121,6 +130,21 @@ impl RunComparison {
         let [before, after] = &self.runs;
         part(&after.memory).saturating_sub(part(&before.memory))
     }
+}
+
+/// The least and the most bytes of several runs that nothing changed between. What lies within is noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Band {
+    /// The number of runs.
+    pub runs: u32,
+    /// What live tensors requested.
+    pub allocated: [u64; 2],
+    /// What the allocator has taken from the driver.
+    pub reserved: [u64; 2],
+}
+
+const fn is_within([least, most]: [u64; 2], bytes: u64) -> bool {
+    least <= bytes && bytes <= most
 }
 
 /// One of two runs that are compared.
@@ -204,6 +228,8 @@ pub struct ChangedLine {
     pub stacks: [Option<u32>; 2],
     /// Its live tensors in each run.
     pub held: [Amount; 2],
+    /// The least and the most bytes that it holds in several first runs, if there are several.
+    pub band: Option<[u64; 2]>,
     /// What it is used for, in the run in which it holds more.
     pub category: Category,
 }
@@ -213,6 +239,12 @@ impl ChangedLine {
     pub const fn growth(&self) -> i64 {
         let [before, after] = &self.held;
         difference(after.bytes, before.bytes)
+    }
+
+    /// Returns whether it holds no more and no less in the second run than in one of several first ones.
+    pub fn is_noise(&self) -> bool {
+        let [_, after] = &self.held;
+        self.band.is_some_and(|band| is_within(band, after.bytes))
     }
 
     /// Returns whether it is a line of code, and not what has no stack or was there when recording began.

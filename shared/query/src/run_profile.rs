@@ -37,7 +37,7 @@ impl MomentChoice {
     }
 }
 
-/// Asks for the profile of a run, to compare another with it.
+/// Asks for the profile of a run, to compare it with another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunProfileQuery {
     /// The name of the file or of the job, for [`RunProfile::name`].

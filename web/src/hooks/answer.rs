@@ -82,6 +82,12 @@ pub fn use_exact_answer(query: Option<Query>) -> Option<Rc<Answer>> {
     use_slot(to, query, true)
 }
 
+/// Returns the answer to this very question about a device of any open file, as [`use_exact_answer`] does.
+#[hook]
+pub fn use_exact_answer_of(to: Option<(FileKey, u32)>, query: Option<Query>) -> Option<Rc<Answer>> {
+    use_slot(to, query, true)
+}
+
 #[hook]
 fn use_slot(to: Option<Addressee>, query: Option<Query>, is_exact: bool) -> Option<Rc<Answer>> {
     let model = use_model();

@@ -27,7 +27,7 @@ mod term;
 mod whatif;
 
 pub use crate::worker::CurvesFor;
-pub use answer::{ask, use_answer, use_answer_of, use_ask, use_exact_answer};
+pub use answer::{ask, use_answer, use_answer_of, use_ask, use_exact_answer, use_exact_answer_of};
 pub use away::use_putting_away;
 pub use cursor::use_cursor;
 pub use diagnosis::use_diagnosis;

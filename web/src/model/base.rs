@@ -20,7 +20,9 @@ impl Model {
     pub fn base(&self) -> Option<(FileKey, u32)> {
         match &self.view.base {
             Some(Base::Open(key, device)) if self.entry(*key).is_some() => Some((*key, *device)),
-            Some(Base::Linked(base)) => self.files.iter().find(|file| is_of(file, base)).map(|file| (file.key, base.device)),
+            Some(Base::Linked(base)) => {
+                self.files.iter().find(|file| is_of(file, base)).map(|file| (file.key, base.device))
+            }
             _ => {
                 let others = self.files.iter().filter(|file| self.current != Some(file.key) && is_trace(file));
                 others.max_by_key(|file| (file.looked_at, file.key)).map(|file| (file.key, file.view.device))

@@ -2,7 +2,8 @@
 
 use super::{Listing, settings};
 use crate::{
-    AllocationOrder, Axis, ColorBy, ComparedAxis, ComparedMoment, ComparedOrder, ComparedView, EventColumn, Measure, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder,
+    AllocationOrder, Axis, ColorBy, ComparedAxis, ComparedMoment, ComparedOrder, ComparedView, EventColumn, Measure,
+    RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder,
 };
 
 pub(super) const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];

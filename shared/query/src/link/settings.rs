@@ -5,10 +5,12 @@
 
 use super::Listing;
 use super::names::{
-    ALLOCATION_ORDERS, COLORS, COMPARED_AXES, COMPARED_MOMENTS, COMPARED_ORDERS, COMPARED_VIEWS, LAYOUTS, LISTINGS, ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, name_of,
+    ALLOCATION_ORDERS, COLORS, COMPARED_AXES, COMPARED_MOMENTS, COMPARED_ORDERS, COMPARED_VIEWS, LAYOUTS, LISTINGS,
+    ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, name_of,
 };
 use crate::{
-    AllocationOrder, ColorBy, ComparedAxis, ComparedMoment, ComparedOrder, ComparedView, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder,
+    AllocationOrder, ColorBy, ComparedAxis, ComparedMoment, ComparedOrder, ComparedView, RangeOrder, SegmentGroup,
+    SegmentLayout, SegmentOrder,
 };
 
 /// The view that fills the page.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use compare::{Options, Run, compare, profile};
+use query::DeviceSummary;
 use query::run_comparison::{CompareRunsQuery, RunComparison};
 use query::run_profile::{Conditions, MomentChoice, RunProfile, RunProfileQuery};
-use query::DeviceSummary;
 use trace::frames::StackId;
 use trace::limits::PROFILED_LINES;
 use trace::units::Count;
@@ -60,14 +60,13 @@ impl Answering for RunProfileQuery {
 }
 
 impl Answering for CompareRunsQuery {
-    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Box<RunComparison>, String> {
-        let after = self.with.answer(context, caches)?;
-        Ok(Box::new(compare(&self.base, &after, &Options::default())))
+    fn answer(&self, _: Context<'_>, _: &mut Caches) -> Result<Box<RunComparison>, String> {
+        Ok(Box::new(compare(&self.before, &self.after, &Options::default())))
     }
 
-    fn examples(device: &DeviceSummary) -> Vec<Self> {
-        let base = Arc::new(RunProfile::default());
-        RunProfileQuery::examples(device).into_iter().map(|with| Self { base: Arc::clone(&base), with }).collect()
+    fn examples(_: &DeviceSummary) -> Vec<Self> {
+        let run = |name: &str| Arc::new(RunProfile { name: name.to_owned(), ..RunProfile::default() });
+        vec![Self { before: run("a"), after: run("b") }]
     }
 }
 
@@ -88,12 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn one_run_is_asked_for_its_profile_and_the_other_for_the_difference() {
+    fn both_runs_are_asked_for_their_profiles_and_one_for_the_difference() {
         let (mut a, mut b) = (session(2), session(5));
         let ask = |name: &str| RunProfileQuery { name: name.to_owned(), moment: MomentChoice::Peak };
-        let base = a.ask(0, &ask("a.pickle")).unwrap();
-        assert_eq!((base.lines.len(), base.memory.allocated, &*base.name), (1, 2 * MIB, "a.pickle"));
-        let found = b.ask(0, &CompareRunsQuery { base, with: ask("b.pickle") }).unwrap();
+        let before = a.ask(0, &ask("a.pickle")).unwrap();
+        assert_eq!((before.lines.len(), before.memory.allocated, &*before.name), (1, 2 * MIB, "a.pickle"));
+        let after = b.ask(0, &ask("b.pickle")).unwrap();
+        let found = b.ask(0, &CompareRunsQuery { before, after }).unwrap();
         assert_eq!(found.growth(|memory| memory.allocated), 3 * MIB as i64);
         assert_eq!(found.runs.map(|run| run.name), ["a.pickle", "b.pickle"]);
         assert_eq!(

@@ -54,7 +54,8 @@ mod tests {
         let plot = Area { x: 10.0, y: 0.0, width: 40.0, height: 100.0 };
         let window = Window { start: 0.0, end: 4.0 };
         let scales = (Scale::new(window, 10.0, 50.0), Scale::new(Window { start: 0.0, end: 100.0 }, 100.0, 0.0));
-        let value = |column: usize| [Some((50, 50)), Some((50, 50)), Some((20, 80)), None].get(column).copied().flatten();
+        let value =
+            |column: usize| [Some((50, 50)), Some((50, 50)), Some((20, 80)), None].get(column).copied().flatten();
         let mut log = SurfaceLog::default();
         let ink = Palette::dark().text;
         let end = draw(&mut log, scales, plot, (window, 4), value, (ink, 2.0));

@@ -13,7 +13,7 @@ use yew::prelude::*;
 
 use super::Side;
 use super::axis::SharedAxis;
-use crate::hooks::{ModelHandle, use_answer_of, use_model, use_palette};
+use crate::hooks::{ModelHandle, use_exact_answer_of, use_model, use_palette};
 use crate::model::{Action, FileKey, Setting};
 use crate::render::canvas::{Canvas, Picture, Size, use_canvas};
 use crate::render::painter::Painter;
@@ -65,7 +65,7 @@ pub fn Chart(props: &ChartProps) -> Html {
     let zoomed = use_state_eq(|| None::<(ComparedAxis, Window)>);
     let hovered = use_state_eq(|| None::<f64>);
     let query = Some(Query::Overview(OverviewQuery { axis: axis.axis(), columns: COLUMNS }));
-    let overviews = [use_answer_of(Some(a.of), query.clone()), use_answer_of(Some(b.of), query)];
+    let overviews = [use_exact_answer_of(Some(a.of), query.clone()), use_exact_answer_of(Some(b.of), query)];
     let window = zoomed.filter(|(of, _)| *of == axis.kind).map_or(axis.extent, |(_, window)| window);
     let size = canvas.size();
     let plot = marks::plot(size, 0);
@@ -146,17 +146,12 @@ pub fn Chart(props: &ChartProps) -> Html {
 }
 
 /// Describes both runs at a coordinate.
-fn readout(
-    kind: ComparedAxis,
-    x: f64,
-    curves: &[Columns; 2],
-    window: Window,
-    columns: u32,
-) -> Option<String> {
+fn readout(kind: ComparedAxis, x: f64, curves: &[Columns; 2], window: Window, columns: u32) -> Option<String> {
     let place = (x - window.start) / window.length().max(f64::MIN_POSITIVE) * f64::from(columns);
     // Casts of floating point saturate.
     let [a, b] = curves.each_ref().map(|curve| curve.get(place as usize).copied().flatten().map(|(_, most)| most));
-    let name = |bytes: Option<u64>| bytes.map_or_else(|| "nothing recorded".to_owned(), |bytes| Bytes(bytes).to_string());
+    let name =
+        |bytes: Option<u64>| bytes.map_or_else(|| "nothing recorded".to_owned(), |bytes| Bytes(bytes).to_string());
     let change = a.zip(b).map_or_else(String::new, |(a, b)| {
         let grown = difference(b, a);
         let sign = if grown < 0 { "−" } else { "+" };

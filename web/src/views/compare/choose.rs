@@ -54,7 +54,8 @@ fn shown_name(file: &FileEntry, device: u32) -> String {
 /// Renders the menu of runs that can be A: every device of every open file but the one that is shown.
 fn base_menu(model: &ModelHandle, name_a: String) -> Html {
     let base = model.base();
-    let chosen = Some(name_a).filter(|name| !name.is_empty()).or_else(|| model.missing_base().map(|base| base.name.clone()));
+    let chosen =
+        Some(name_a).filter(|name| !name.is_empty()).or_else(|| model.missing_base().map(|base| base.name.clone()));
     let rows = model.files.iter().filter(|file| is_trace(file)).flat_map(|file| {
         let devices = file.summary().map_or(1, |summary| summary.devices.len().max(1)) as u32;
         (0..devices).map(move |device| (file, device))

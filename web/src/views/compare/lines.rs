@@ -62,7 +62,8 @@ fn rows<'a>(found: &'a RunComparison, has_unchanged: bool, order: ComparedOrder,
         (has_unchanged || line.growth() != 0) && (term.is_empty() || is_found())
     };
     let mut rows: Vec<&ChangedLine> = found.lines.iter().filter(is_meant).collect();
-    let held = |run: usize| move |line: &&ChangedLine| std::cmp::Reverse(line.held.get(run).map_or(0, |held| held.bytes));
+    let held =
+        |run: usize| move |line: &&ChangedLine| std::cmp::Reverse(line.held.get(run).map_or(0, |held| held.bytes));
     match order {
         // As they come.
         ComparedOrder::Growth => {}
@@ -141,9 +142,7 @@ fn row(model: &ModelHandle, number: usize, line: &ChangedLine) -> Html {
 
 /// Selects a line in both runs, or nothing.
 fn select(model: &ModelHandle, [of_a, of_b]: [Option<u32>; 2], is_selected: bool) {
-    let line = |stack: Option<u32>| {
-        stack.filter(|_| !is_selected).map_or(Selection::None, Selection::Line)
-    };
+    let line = |stack: Option<u32>| stack.filter(|_| !is_selected).map_or(Selection::None, Selection::Line);
     if let Some(base) = model.base() {
         model.dispatch(Action::Of(base, Box::new(Action::Select(line(of_a)))));
     }
@@ -198,7 +197,15 @@ mod tests {
     fn line(label: &str, found: LineMatch, before: (u64, u32), after: (u64, u32)) -> ChangedLine {
         let held = [before, after].map(|(bytes, count)| Amount { bytes, count });
         let labels = [label.to_owned(), label.to_owned()];
-        ChangedLine { found, labels, places: Default::default(), stacks: [Some(1), Some(2)], held, category: Category::Unknown }
+        ChangedLine {
+            found,
+            labels,
+            places: Default::default(),
+            stacks: [Some(1), Some(2)],
+            held,
+            band: None,
+            category: Category::Unknown,
+        }
     }
 
     fn comparison() -> RunComparison {
@@ -206,6 +213,7 @@ mod tests {
             runs: Default::default(),
             comparability: Comparability::Yes,
             differences: Vec::new(),
+            band: None,
             sentence: String::new(),
             lines: vec![
                 line("step  b.py:9", LineMatch::Exact, (100, 1), (400, 1)),

@@ -7,6 +7,8 @@ mod lines;
 mod panes;
 mod summary;
 
+use std::sync::Arc;
+
 use query::run_comparison::{CompareRunsQuery, RunComparison};
 use query::run_profile::{MomentChoice, RunProfileQuery};
 use query::{Answer, Axis, ComparedMoment, DeviceSummary, Query, StepSpan, StepsQuery};
@@ -17,7 +19,7 @@ use self::axis::SharedAxis;
 use super::controls::use_first_picture;
 use super::description::{Description, Known};
 use crate::browser::use_effect_with;
-use crate::hooks::{ModelHandle, use_answer_of, use_model};
+use crate::hooks::{ModelHandle, use_answer_of, use_exact_answer_of, use_model};
 use crate::model::{FileKey, Model, Phase};
 use crate::source;
 use crate::widgets::empty::empty;
@@ -88,9 +90,9 @@ fn moments(wanted: ComparedMoment, sides: [&Side; 2], steps: Option<[&[StepSpan]
 pub fn Compare() -> Html {
     let model = use_model();
     let base = model.base();
-    let sides = base.and_then(|base| Side::of(&model, base)).zip(
-        model.current.and_then(|key| Side::of(&model, (key, model.view.device))),
-    );
+    let sides = base
+        .and_then(|base| Side::of(&model, base))
+        .zip(model.current.and_then(|key| Side::of(&model, (key, model.view.device))));
     // Nothing is awaited that isn't there.
     let is_absent = sides.is_none();
     use_first_picture(&model, is_absent);
@@ -103,7 +105,10 @@ pub fn Compare() -> Html {
         });
     }
     let body = match sides {
-        Some((a, b)) => html! { <Pair {a} {b} /> },
+        Some((a, b)) => {
+            let key = format!("{:?} {:?}", a.of, b.of);
+            html! { <Pair {key} {a} {b} /> }
+        }
         None => absent(&model),
     };
     html! {
@@ -122,9 +127,7 @@ fn absent(model: &ModelHandle) -> Html {
             Phase::Loading { .. } | Phase::Away => {
                 html! { <p class="canvas-empty" role="status">{ format!("Reading {}…", file.name) }</p> }
             }
-            Phase::Ready { .. } | Phase::Sweep(_) => {
-                empty("It has no such device.", "Choose another run as A.", false)
-            }
+            Phase::Ready { .. } | Phase::Sweep(_) => empty("It has no such device.", "Choose another run as A.", false),
         };
     }
     let on_pick = {
@@ -136,7 +139,10 @@ fn absent(model: &ModelHandle) -> Html {
             format!("This link compares with {}, which is not open.", base.name),
             "Drop that file on this page, or open it.",
         ),
-        None => ("Compare this run with another.".to_owned(), "Drop a second file on this page, or open it: what changed since is shown here."),
+        None => (
+            "Compare this run with another.".to_owned(),
+            "Drop a second file on this page, or open it: what changed since is shown here.",
+        ),
     };
     html! {
         <div class="empty" data-testid="compare-empty">
@@ -163,7 +169,7 @@ fn Pair(props: &PairProps) -> Html {
     let PairProps { a, b } = props;
     let list = Some(Query::Steps(StepsQuery { axis: Axis::Event }));
     let steps_of = |side: &Side| list.clone().filter(|_| side.has_history());
-    let lists = [use_answer_of(Some(a.of), steps_of(a)), use_answer_of(Some(b.of), steps_of(b))];
+    let lists = [use_exact_answer_of(Some(a.of), steps_of(a)), use_exact_answer_of(Some(b.of), steps_of(b))];
     let steps = |run: usize, side: &Side| match lists.get(run).and_then(|list| list.as_deref()) {
         Some(Answer::Steps(list)) => Some(list.steps.as_slice()),
         Some(_) => Some([].as_slice()),
@@ -175,15 +181,20 @@ fn Pair(props: &PairProps) -> Html {
         let query = |side: &Side, moment| RunProfileQuery { name: side.name.clone(), moment };
         [query(a, of_a), query(b, of_b)]
     });
-    let profile = use_answer_of(Some(a.of), asked.as_ref().map(|[of_a, _]| Query::RunProfile(of_a.clone())));
-    let question = match (profile.as_deref(), &asked) {
-        (Some(Answer::RunProfile(base)), Some([_, with])) => {
-            Some(Query::CompareRuns(CompareRunsQuery { base: base.clone(), with: with.clone() }))
+    let profile =
+        |run: usize| asked.as_ref().and_then(|asked| asked.get(run)).map(|query| Query::RunProfile(query.clone()));
+    let profiles = [use_exact_answer_of(Some(a.of), profile(0)), use_exact_answer_of(Some(b.of), profile(1))];
+    // While another moment is on its way, what was compared last stays.
+    let last = use_mut_ref(|| None::<Query>);
+    let question = match profiles.each_ref().map(|profile| profile.as_deref()) {
+        [Some(Answer::RunProfile(before)), Some(Answer::RunProfile(after))] => {
+            Some(Query::CompareRuns(CompareRunsQuery { before: Arc::clone(before), after: Arc::clone(after) }))
         }
-        _ => None,
+        _ => last.borrow().clone(),
     };
+    last.borrow_mut().clone_from(&question);
     let compared = use_answer_of(Some(b.of), question);
-    let refused = [&profile, &compared].into_iter().find_map(|answer| match answer.as_deref() {
+    let refused = profiles.iter().chain([&compared]).find_map(|answer| match answer.as_deref() {
         Some(Answer::Refused(sentence)) => Some(sentence.clone()),
         _ => None,
     });
@@ -197,7 +208,8 @@ fn Pair(props: &PairProps) -> Html {
         Some(Answer::CompareRuns(found)) => Some(found),
         _ => None,
     };
-    let moments = found.map(|found| [0, 1].map(|run| found.runs.get(run).map(|run| run.moment.clone()).unwrap_or_default()));
+    let moments =
+        found.map(|found| [0, 1].map(|run| found.runs.get(run).map(|run| run.moment.clone()).unwrap_or_default()));
     let names = told_apart(&a.name, &b.name);
     html! {
         <div class="compare-page" aria-busy={(found.is_none() && refused.is_none()).to_string()}>

@@ -77,7 +77,7 @@ pub(crate) fn differences(
     mut other: impl FnMut(&Query) -> Answer,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    let is_of_end = |query: &Query| matches!(query, Query::Diagnosis(_) | Query::RunProfile(_) | Query::CompareRuns(_));
+    let is_of_end = |query: &Query| matches!(query, Query::Diagnosis(_) | Query::RunProfile(_));
     for query in examples(device).into_iter().filter(|query| has_end || !is_of_end(query)) {
         let (one, other) = (settled(one(&query)), settled(other(&query)));
         if one != other {
