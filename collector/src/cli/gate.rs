@@ -14,7 +14,7 @@ pub(super) const EXIT_STATUS: &str = "\
 Exit status:
   0  Done, and no gate tripped
   1  A gate tripped: what --fail-on names was found, or `vramscope store check` found damage
-  2  It can't be done: invalid arguments, a file that can't be read or written, a device or a server that can't be used";
+  2  It can't be done: invalid arguments, or a file, a device or a server that can't be used";
 
 /// The exit codes of a command with `--fail-on`.
 pub(super) const GATE_STATUS: &str = "\

@@ -2,9 +2,11 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod baseline;
 mod bench;
 mod browser;
 mod budget;
+mod check;
 mod choice;
 mod conf;
 mod curves;
@@ -98,6 +100,10 @@ enum Command {
     Report(report::Report),
     /// Tell what changed from one run to another
     Diff(Box<diff::Diff>),
+    /// Check that a run keeps to the budgets of vramscope.toml
+    Check(check::Check),
+    /// Keep runs in brief, to compare later ones with
+    Baseline(baseline::BaselineCommand),
     /// Print fragmentation after every event, as CSV or JSON
     Curves(curves::Curves),
     /// Tell whether a run fits other settings, or another device
@@ -171,6 +177,8 @@ pub fn main(page: &'static [Asset]) -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Diff(diff) => diff.run(),
+        Command::Check(check) => check.run(),
+        Command::Baseline(baseline) => baseline.run(),
         Command::Curves(curves) => curves.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),

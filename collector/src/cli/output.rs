@@ -18,6 +18,11 @@ pub(super) struct Overwrite {
 }
 
 impl Overwrite {
+    /// Returns the choice of a file that is the program's own to replace.
+    pub(super) const fn always() -> Self {
+        Self { force: true }
+    }
+
     /// Refuses a file that can't be written, before anything is read or run: it exists, or its folder doesn't.
     pub(super) fn check(self, out: &Path) -> Result<(), String> {
         let name = out.display();

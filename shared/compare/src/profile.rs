@@ -127,6 +127,8 @@ impl<'a> Run<'a> {
 /// The sums of a line.
 #[derive(Default)]
 struct LineSums {
+    /// The frame that stands for its stacks.
+    frame: FrameId,
     /// One of its stacks.
     stack: StackId,
     held: Amount,
@@ -137,6 +139,54 @@ struct LineSums {
     by_category: [(u64, u64); Category::ALL.len()],
 }
 
+/// The lines of a run. Which one a stack is of is found once: a trace has far fewer stacks than allocations.
+struct Lines<'a> {
+    run: &'a Run<'a>,
+    /// The place of each stack's line, by the stack's number, once it is known; [`Self::NONE`] if it has none.
+    of_stack: Vec<Option<u32>>,
+    places: FxHashMap<FrameId, u32>,
+    sums: Vec<LineSums>,
+}
+
+impl<'a> Lines<'a> {
+    const NONE: u32 = u32::MAX;
+
+    fn new(run: &'a Run<'a>) -> Self {
+        Self { run, of_stack: Vec::new(), places: FxHashMap::default(), sums: Vec::new() }
+    }
+
+    /// Returns the line of a stack; `None` without one.
+    fn of(&mut self, stack: StackId) -> Option<&mut LineSums> {
+        let known = self.of_stack.get(stack.0 as usize).copied().flatten();
+        let place = known.unwrap_or_else(|| self.find(stack));
+        self.sums.get_mut(place as usize)
+    }
+
+    fn find(&mut self, stack: StackId) -> u32 {
+        let Self { run, of_stack, places, sums } = self;
+        let place = run.frame(stack).map_or(Self::NONE, |frame| {
+            *places.entry(frame).or_insert_with(|| {
+                sums.push(LineSums { frame, stack, ..LineSums::default() });
+                sums.len() as u32 - 1
+            })
+        });
+        let index = stack.0 as usize;
+        // Numbers of stacks are those of the trace, without gaps; any other is looked up each time.
+        if index < run.symbols.stack_count() {
+            of_stack.resize(of_stack.len().max(index + 1), None);
+            if let Some(known) = of_stack.get_mut(index) {
+                *known = Some(place);
+            }
+        }
+        place
+    }
+
+    /// Returns the lines that hold or requested anything.
+    fn used(&self) -> impl Iterator<Item = &LineSums> {
+        self.sums.iter().filter(|sums| sums.held.count > 0 || sums.requests.count > 0)
+    }
+}
+
 /// Returns the digest of some sizes with one more. Profiles are kept in files: it is the same on every machine and in every release.
 const fn digest(before: u64, size: u64) -> u64 {
     // The multiplier of SplitMix64.
@@ -144,10 +194,6 @@ const fn digest(before: u64, size: u64) -> u64 {
 }
 
 impl LineSums {
-    fn of(stack: StackId) -> Self {
-        Self { stack, ..Self::default() }
-    }
-
     fn category(&self) -> Category {
         let of = |bytes: fn(&(u64, u64)) -> u64| {
             let all = Category::ALL.into_iter().zip(self.by_category.iter().map(bytes));
@@ -167,7 +213,7 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
     let (moment, part) = run.moment(choice)?;
     let state = replay.state_at(moment.position);
     let categories = run.roles.categories(run.input, run.symbols);
-    let mut lines: FxHashMap<FrameId, LineSums> = FxHashMap::default();
+    let mut lines = Lines::new(run);
     let (mut without_stack, mut at_start) = (Amount::default(), Amount::default());
     let mut by_category = vec![Amount::default(); Category::ALL.len()];
     let place = |id: u32| categories.get(id) as usize;
@@ -185,19 +231,18 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         }
         let bytes = allocation.requested;
         memory.allocated = memory.allocated.saturating_add(bytes);
-        let frame = run.frame(allocation.stack);
-        if allocation.begin == 0 && frame.is_none() {
+        let line = lines.of(allocation.stack);
+        if allocation.begin == 0 && line.is_none() {
             at_start.add(bytes);
             continue;
         }
         if let Some(amount) = by_category.get_mut(place(id)) {
             amount.add(bytes);
         }
-        let Some(frame) = frame else {
+        let Some(line) = line else {
             without_stack.add(bytes);
             continue;
         };
-        let line = lines.entry(frame).or_insert_with(|| LineSums::of(allocation.stack));
         line.held.add(bytes);
         if let Some((held, _)) = line.by_category.get_mut(place(id)) {
             *held = held.saturating_add(bytes);
@@ -205,15 +250,14 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
     }
     let made = replay.allocations.made_by(part.from)..replay.allocations.made_by(part.to);
     for (id, allocation) in made.filter_map(|id| Some((id, replay.allocations.get(id)?))) {
-        let Some(frame) = run.frame(allocation.stack).filter(|_| allocation.begin > 0) else { continue };
-        let line = lines.entry(frame).or_insert_with(|| LineSums::of(allocation.stack));
+        let Some(line) = lines.of(allocation.stack).filter(|_| allocation.begin > 0) else { continue };
         line.requests.add(allocation.requested);
         line.sizes = digest(line.sizes, allocation.requested);
         if let Some((_, requested)) = line.by_category.get_mut(place(id)) {
             *requested = requested.saturating_add(allocation.requested);
         }
     }
-    let mut lines: Vec<ProfiledLine> = lines.into_iter().map(|(frame, sums)| line(run.symbols, frame, &sums)).collect();
+    let mut lines: Vec<ProfiledLine> = lines.used().map(|sums| line(run.symbols, sums)).collect();
     lines.sort_by(|a, b| (&a.file, a.number, &a.function).cmp(&(&b.file, b.number, &b.function)));
     Ok(RunProfile {
         name: run.name.to_owned(),
@@ -228,8 +272,8 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
     })
 }
 
-fn line(symbols: &Symbols, frame: FrameId, sums: &LineSums) -> ProfiledLine {
-    let frame = symbols.frame(frame);
+fn line(symbols: &Symbols, sums: &LineSums) -> ProfiledLine {
+    let frame = symbols.frame(sums.frame);
     let file = symbols.text(frame.filename);
     ProfiledLine {
         function: name_of(symbols, frame.name).into_owned(),

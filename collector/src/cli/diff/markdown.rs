@@ -65,7 +65,7 @@ fn write(out: &mut String, found: &Found) -> fmt::Result {
 }
 
 /// Returns a text as Markdown shows it: names come from a stranger's file, and stay words.
-fn text(text: &str) -> String {
+pub(in super::super) fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in escaped(text).chars() {
         match c {

@@ -1,11 +1,12 @@
 //! `vramscope diff`: what changed from one run to another, and whether that is too much.
 
+pub(super) mod baseline;
 mod json;
-mod loaded;
-mod markdown;
+pub(super) mod loaded;
+pub(super) mod markdown;
 mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -14,6 +15,7 @@ use compare::{Options, compare, profile};
 use query::run_comparison::{Comparability, RunComparison};
 use query::run_profile::MomentChoice;
 
+use self::baseline::{Baseline, like};
 use self::loaded::Loaded;
 use super::message::TRIPPED;
 use super::progress::Progress;
@@ -30,7 +32,7 @@ Exit status:
 #[derive(Args, Debug)]
 #[command(after_help = STATUS)]
 pub(super) struct Diff {
-    /// The base: a memory snapshot (pickle or JSON) or recording (.vramscope), plain, .gz or .zst
+    /// The base: a memory snapshot (pickle or JSON) or recording (.vramscope), plain, .gz or .zst, or a baseline
     #[arg(value_name = "A")]
     before: PathBuf,
     /// What is compared with it
@@ -93,13 +95,29 @@ impl Diff {
 
     fn found(&self) -> Result<Found, String> {
         let at = self.at.as_deref().map(moment).transpose()?;
-        let before = Loaded::read(&self.before, self.device)?;
+        let kept = Baseline::read(&self.before)?;
+        if let (Some(_), Some(at)) = (&kept, &self.at) {
+            return Err(format!("A baseline is of one moment. Leave out --at {at}."));
+        }
+        let before = if kept.is_none() { Some(Loaded::read(&self.before, self.device)?) } else { None };
         let after = Loaded::read(&self.after, self.device)?;
         let progress = Progress::new("Comparing");
-        let (a, b) = (before.run(), after.run());
-        let has_history = a.has_history() && b.has_history();
-        let choice = at.unwrap_or_else(|| MomentChoice::common(has_history, a.whole_steps(), b.whole_steps()));
-        let compared = compare(&profile(&a, &choice)?, &profile(&b, &choice)?, &Options { map: self.map.clone() });
+        let b = after.run();
+        let (base, peers, choice) = match (kept, &before) {
+            (Some(kept), _) => {
+                let (base, peers) = kept.divided()?;
+                let choice = like(&base.moment, &b);
+                (base, peers, choice)
+            }
+            (None, Some(before)) => {
+                let a = before.run();
+                let has_history = a.has_history() && b.has_history();
+                let choice = at.unwrap_or_else(|| MomentChoice::common(has_history, a.whole_steps(), b.whole_steps()));
+                (profile(&a, &choice)?, Vec::new(), choice)
+            }
+            (None, None) => return Err("There is nothing to compare with.".to_owned()),
+        };
+        let compared = compare(&base, &profile(&b, &choice)?, &Options { map: self.map.clone(), peers });
         drop(progress);
         let is_refused = compared.comparability == Comparability::No;
         if let Some(worst) = compared.differences.first().filter(|_| is_refused && !self.force) {
@@ -115,7 +133,7 @@ impl Diff {
 }
 
 /// Reads a moment.
-fn moment(text: &str) -> Result<MomentChoice, String> {
+pub(super) fn moment(text: &str) -> Result<MomentChoice, String> {
     let number = |number: &str| number.trim().parse::<u64>().ok();
     match text.split_once(':') {
         None if text == "peak" => Some(MomentChoice::Peak),
@@ -136,18 +154,13 @@ fn mapping(text: &str) -> Result<(String, String), String> {
 }
 
 /// Returns a number of bytes with its sign.
-fn signed(bytes: i64) -> String {
+pub(super) fn signed(bytes: i64) -> String {
     let sign = match bytes {
         0 => "",
         1.. => "+",
         _ => "−",
     };
     format!("{sign}{}", trace::units::Bytes(bytes.unsigned_abs()))
-}
-
-/// Returns the name of a file in a sentence.
-fn name_of(path: &Path) -> String {
-    super::read::short_name_of(path)
 }
 
 #[cfg(test)]

@@ -196,3 +196,6 @@ pub const PASTED_BYTES: usize = 1 << 20;
 
 /// Bytes of a model's `config.json`: published ones have a few kilobytes.
 pub const MODEL_CONFIG_BYTES: usize = 1 << 20;
+
+/// Bytes of a baseline: a hundred runs of some thousand lines.
+pub const BASELINE_BYTES: usize = 256 << 20;

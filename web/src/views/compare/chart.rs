@@ -64,7 +64,8 @@ pub fn Chart(props: &ChartProps) -> Html {
     let gesture = use_mut_ref(Gesture::default);
     let zoomed = use_state_eq(|| None::<(ComparedAxis, Window)>);
     let hovered = use_state_eq(|| None::<f64>);
-    let query = Some(Query::Overview(OverviewQuery { axis: axis.axis(), columns: COLUMNS }));
+    // The tables come first.
+    let query = moments.is_some().then_some(Query::Overview(OverviewQuery { axis: axis.axis(), columns: COLUMNS }));
     let overviews = [use_exact_answer_of(Some(a.of), query.clone()), use_exact_answer_of(Some(b.of), query)];
     let window = zoomed.filter(|(of, _)| *of == axis.kind).map_or(axis.extent, |(_, window)| window);
     let size = canvas.size();
