@@ -45,6 +45,8 @@ fn every_command_refuses_in_one_form_and_with_one_exit_code() -> Result<()> {
         &["whatif", "no-such-file"],
         &["tune", "no-such-file"],
         &["diff", "no-such-file", "no-such-file"],
+        &["check", "no-such-file"],
+        &["baseline", "set", "no-such-baseline", "no-such-file"],
         &["strip", "no-such-file", "--preview"],
         &["push", "no-such-file"],
         &["replay", "no-such-file"],

@@ -1,5 +1,8 @@
 //! `vramscope diff` on the command line: two runs, the gate as a script for CI has it, and the errors.
 
+#[path = "check.rs"]
+mod check;
+
 use std::fs;
 use std::process::Command;
 

@@ -121,6 +121,9 @@ fn no_command_prints_what_a_terminal_obeys() -> Result<()> {
     };
     let out = |ending: &str| place.join(format!("out{ending}")).to_string_lossy().into_owned();
     let (stripped, repeated, page) = (out("1.vramscope"), out("2.vramscope"), out("3.html"));
+    let (baseline, contract) = (out("4.json"), out("5.toml"));
+    let budget = "[[budget]]\nline = \".py\"\nmost = \"1KiB\"\n[[budget]]\nrule = \"line+1KiB\"\n";
+    fs::write(&contract, format!("baseline = \"out4.json\"\n{budget}"))?;
     let mut printed_names = 0;
     for file in [snapshot, recording] {
         for arguments in [
@@ -136,6 +139,9 @@ fn no_command_prints_what_a_terminal_obeys() -> Result<()> {
             &["whatif", file, "--out", &repeated, "--force"],
             &["tune", file],
             &["diff", file, file],
+            &["baseline", "set", &baseline, file],
+            &["check", file, "--config", &contract],
+            &["check", file, "--config", &contract, "--markdown"],
             &["tune", "--json", file, "--goal", "fit"],
             &["bench-allocators", file],
             &["bench-allocators", file, "--conf", ""],

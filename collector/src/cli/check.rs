@@ -13,6 +13,7 @@ use query::run_comparison::{Comparability, RunComparison};
 use query::run_profile::{MomentChoice, RunProfile};
 use query::{Category, parse_bytes};
 use serde::{Deserialize, Serialize};
+use trace::text::Escaped;
 
 use super::diff::baseline::{Baseline, like};
 use super::diff::loaded::Loaded;
@@ -261,7 +262,8 @@ fn read_contract(path: &Path) -> Result<Contract, String> {
         format!("{name} can't be read: {}. `vramscope check --help` has an example.", recorder::disk::why(&error))
     })?;
     toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text.get(..span.start).unwrap_or_default().lines().count().max(1));
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
         format!("{name}, line {line}: {}. `vramscope check --help` has an example.", error.message())
     })
 }
@@ -270,15 +272,15 @@ fn text(found: &Outcome) -> String {
     let over = found.all().filter(|(is_kept, _)| !is_kept).count();
     let (all, at) = (found.all().count(), &found.run.moment.text);
     let mut out = match over {
-        0 => format!("WITHIN BUDGET: {}, {at}\n", found.run.name),
-        over => format!("OVER BUDGET: {over} of {all}, {}, {at}\n", found.run.name),
+        0 => format!("WITHIN BUDGET: {}, {at}\n", Escaped(&found.run.name)),
+        over => format!("OVER BUDGET: {over} of {all}, {}, {at}\n", Escaped(&found.run.name)),
     };
     for (is_kept, said) in found.all() {
         // Writing to a string can't fail.
-        let _ = writeln!(out, "  {}  {said}", if is_kept { "kept" } else { "OVER" });
+        let _ = writeln!(out, "  {}  {}", if is_kept { "kept" } else { "OVER" }, Escaped(&said));
     }
     if let Some(compared) = &found.compared {
-        let _ = writeln!(out, "  A is the baseline. {}", compared.sentence);
+        let _ = writeln!(out, "  A is the baseline. {}", Escaped(&compared.sentence));
     }
     out
 }
