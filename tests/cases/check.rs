@@ -2,6 +2,7 @@
 //! file of budgets.
 
 use std::fs;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -146,5 +147,35 @@ fn what_is_wrong_with_budgets_and_baselines_is_told_with_its_place() -> Result<(
     let output = program::run(&["check", &run, "--config", &repository.path("none.toml")])?;
     let said = String::from_utf8(output.stderr).context("words")?;
     ensure!(output.status.code() == Some(2) && said.contains("none.toml can't be read: "), "{said}");
+    Ok(())
+}
+
+/// The job is a script that records by the program itself, as the agent does in a process of PyTorch.
+#[test]
+fn a_bisection_is_told_which_run_a_commit_is_like() -> Result<()> {
+    let repository = Repository::new("bisect")?;
+    let (good, bad) = (repository.record("good.vramscope", 1)?, repository.record("bad.vramscope", 4)?);
+    let bisect = |good: &str, bad: &str, job: &str| -> Result<(Option<i32>, String)> {
+        let mut command = Command::new(program::path()?);
+        command.args(["bisect", "--good", good, "--bad", bad, "--", "sh", "-c", job]);
+        let output = command.env("PROGRAM", program::path()?).env("XDG_STATE_HOME", &*repository.folder).output()?;
+        Ok((output.status.code(), String::from_utf8(output.stderr)?))
+    };
+    let job = |batch: u32| {
+        format!(
+            "out=$(echo \"$VRAMSCOPE_OUT\" | sed 's/{{rank}}/0/; s/{{pid}}/1/'); \
+             \"$PROGRAM\" run transformer layers=2 batch={batch} --steps 3 --out \"$out\" > /dev/null"
+        )
+    };
+    let (code, said) = bisect(&good, &bad, &job(1))?;
+    ensure!(code == Some(0) && said.contains("vramscope: good: "), "{code:?}: {said}");
+    let (code, said) = bisect(&good, &bad, &job(3))?;
+    ensure!(code == Some(1) && said.contains("vramscope: bad: "), "{code:?}: {said}");
+    let (code, said) = bisect(&good, &bad, "exit 3")?;
+    ensure!(code == Some(125) && said.contains("The job failed. The commit is skipped."), "{code:?}: {said}");
+    let (code, said) = bisect(&good, &bad, "true")?;
+    ensure!(code == Some(125) && said.contains("The job recorded nothing."), "{code:?}: {said}");
+    let (code, said) = bisect(&bad, &good, "true")?;
+    ensure!(code == Some(128) && said.contains("Are they swapped?"), "{code:?}: {said}");
     Ok(())
 }

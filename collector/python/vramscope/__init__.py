@@ -18,6 +18,7 @@ __all__ = [
     "Monitor",
     "attach",
     "detach",
+    "diff",
     "mark",
     "oom_guard",
     "record",
@@ -82,6 +83,10 @@ def __getattr__(name):
         from ._share import ShareError
 
         return ShareError
+    if name == "DiffError":
+        from ._diff import DiffError
+
+        return DiffError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -179,6 +184,25 @@ def detach():
 
     agent = _agent.current()
     return agent.detach() if agent is not None else None
+
+
+def diff(before, after, *, at=None, device=None, map=None, fail_if=(), force=False, program=None):
+    """Compares two runs, and returns what changed: the dict that ``vramscope diff --json`` prints. As a text, it is one sentence:
+    ``print(vramscope.diff("before.pickle", "after.pickle"))``.
+
+    - `before`, `after`: a file (a snapshot, a recording or, as the first, a baseline), or a snapshot as
+      ``torch.cuda.memory._snapshot()`` returns it.
+    - `at`: the moment of both: ``"peak"``, ``"end"``, ``"step:12"``, ``"event:1000"`` or ``"mark:NAME"``. The default is the peak of the
+      last step that both have whole, or else of the run.
+    - `device`: its number in the files. `map`: beginnings of paths in the first run, each with what it is in the second.
+    - `fail_if`: rules such as ``"peak+2%"``; ``is_tripped`` of the result tells whether one is broken.
+    - `force`: compares what can't be compared, too. `program`: the path of the program ``vramscope``.
+
+    Raises `vramscope.DiffError` if the runs can't be read or compared.
+    """
+    from . import _diff
+
+    return _diff.diff(before, after, at, device, map, fail_if, force, program)
 
 
 def share(

@@ -15,7 +15,7 @@ pub(super) const TEMPLATE: &str =
 /// The commands by what they are for. `help` is of `clap`.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Record", &["watch", "run", "replay"]),
-    ("Understand", &["open", "top", "doctor", "report", "diff", "check", "baseline", "curves"]),
+    ("Understand", &["open", "top", "doctor", "report", "diff", "check", "baseline", "bisect", "curves"]),
     ("Plan", &["whatif", "tune", "budget", "sweep", "bench-allocators"]),
     ("Share", &["push", "pull", "unshare", "export", "strip"]),
     ("Serve", &["serve", "ls", "stop", "token", "store"]),

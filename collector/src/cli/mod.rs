@@ -4,6 +4,7 @@
 
 mod baseline;
 mod bench;
+mod bisect;
 mod browser;
 mod budget;
 mod check;
@@ -102,6 +103,8 @@ enum Command {
     Diff(Box<diff::Diff>),
     /// Check that a run keeps to the budgets of vramscope.toml
     Check(check::Check),
+    /// Tell `git bisect run` whether a commit needs more memory
+    Bisect(bisect::Bisect),
     /// Keep runs in brief, to compare later ones with
     Baseline(baseline::BaselineCommand),
     /// Print fragmentation after every event, as CSV or JSON
@@ -178,6 +181,7 @@ pub fn main(page: &'static [Asset]) -> ExitCode {
         Command::Doctor(doctor) => doctor.run(),
         Command::Diff(diff) => diff.run(),
         Command::Check(check) => check.run(),
+        Command::Bisect(bisect) => bisect.run(),
         Command::Baseline(baseline) => baseline.run(),
         Command::Curves(curves) => curves.run(),
         Command::Budget(budget) => budget.run(),

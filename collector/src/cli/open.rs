@@ -19,8 +19,7 @@ use crate::remote::Remote;
 /// What to open.
 #[derive(Args, Debug)]
 pub(super) struct Open {
-    /// Snapshots and recordings to open in the browser: the page reads them, and they go nowhere else; or the name of a job that
-    /// the running server keeps (see `vramscope ls`)
+    /// Files to open in the browser, which alone reads them; or the name of a job (see `vramscope ls`)
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print the address without opening the browser

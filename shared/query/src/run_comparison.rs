@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use std::sync::Arc;
-
-use super::run_profile::{Conditions, ProfiledMemory, ProfiledMoment, RunProfile};
+use super::run_profile::{Conditions, PackedProfile, ProfiledMemory, ProfiledMoment};
 use super::{Category, FROM_BEFORE, NO_STACK, Question};
 use trace::totals::{Amount, difference};
 
@@ -78,9 +76,9 @@ impl ComparedOrder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompareRunsQuery {
     /// The first run, which is the base.
-    pub before: Arc<RunProfile>,
+    pub before: PackedProfile,
     /// The second run.
-    pub after: Arc<RunProfile>,
+    pub after: PackedProfile,
 }
 
 impl Question for CompareRunsQuery {

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use super::{Category, Question};
+use super::{Category, Question, encoding};
 use trace::totals::{Amount, difference};
 
 /// Which moment of a run is profiled.
@@ -47,8 +46,23 @@ pub struct RunProfileQuery {
 }
 
 impl Question for RunProfileQuery {
-    /// Shared, since a question about another run carries it.
-    type Answer = Arc<RunProfile>;
+    type Answer = PackedProfile;
+}
+
+/// A profile as one session wrote it, for another to read. The page only hands it on, and so needs no code that reads profiles.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackedProfile(#[serde(with = "serde_bytes")] Vec<u8>);
+
+impl PackedProfile {
+    /// Packs a profile.
+    pub fn of(profile: &RunProfile) -> Self {
+        Self(encoding::encode(profile))
+    }
+
+    /// Returns the profile; `None` if it was not packed by [`Self::of`].
+    pub fn unpacked(&self) -> Option<RunProfile> {
+        encoding::decode(&self.0)
+    }
 }
 
 /// A device of a run at one moment.

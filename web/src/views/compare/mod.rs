@@ -7,8 +7,6 @@ mod lines;
 mod panes;
 mod summary;
 
-use std::sync::Arc;
-
 use query::run_comparison::{CompareRunsQuery, RunComparison};
 use query::run_profile::{MomentChoice, RunProfileQuery};
 use query::{Answer, Axis, ComparedMoment, DeviceSummary, Query, StepSpan, StepsQuery};
@@ -188,7 +186,7 @@ fn Pair(props: &PairProps) -> Html {
     let last = use_mut_ref(|| None::<Query>);
     let question = match profiles.each_ref().map(|profile| profile.as_deref()) {
         [Some(Answer::RunProfile(before)), Some(Answer::RunProfile(after))] => {
-            Some(Query::CompareRuns(CompareRunsQuery { before: Arc::clone(before), after: Arc::clone(after) }))
+            Some(Query::CompareRuns(CompareRunsQuery { before: before.clone(), after: after.clone() }))
         }
         _ => last.borrow().clone(),
     };
