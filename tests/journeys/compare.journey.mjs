@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { emptyFolder, startJob, startServer } from './program.mjs';
 import { MIB, trainingJob } from './training.mjs';
-import { addressSays, answered, at, goTo, press, says, text, until } from './workbench.mjs';
+import { addressSays, answered, at, goTo, press, says, standsAt, status, text, until } from './workbench.mjs';
 
 const BEFORE = trainingJob(6, { name: 'before.json' });
 const AFTER = trainingJob(6, { each: 5, moved: 3, name: 'after.json' });
@@ -45,7 +45,7 @@ test('two dropped files are compared line by line, and their sums add up', async
   await says(page, 'compare-sentence', /^B's peak is 18\.0 MiB higher \([\d.]+ MiB → [\d.]+ MiB\); nearly all of it is gpt\/model\.py:10 \(forward\)/);
   await rowsAre(page, [[18, 'moved', 'forward']]);
   assert.match(await text(page, 'compare-line-row'), /was forward.*model\.py:7/);
-  const parts = await Promise.all(['allocated', '+ rounding', '+ waiting', '+ free gaps', '= reserved'].map((name) => sums(page, name)));
+  const parts = await Promise.all(['in tensors', '+ rounding', '+ waiting', '+ free gaps', '= reserved'].map((name) => sums(page, name)));
   for (const [i, what] of ['A', 'B', 'the change'].entries()) {
     assert.equal(parts.slice(0, 4).reduce((sum, part) => sum + part[i], 0), parts[4][i], `the sums of ${what}`);
   }
@@ -84,10 +84,10 @@ test('the two change places, and other moments are compared', async (t) => {
   // A click on the chart moves both cursors, here to the activation of the first step.
   const box = await at(page, 'compare-chart').boundingBox();
   await page.tab.mouse.move(box.x + box.width / 2, box.y + box.height / 3);
-  await says(page, 'compare-readout', /^Step \d: A [\d.]+ MiB, B [\d.]+ MiB/);
+  await says(page, 'compare-readout', /^Step \d: A up to [\d.]+ MiB, B up to [\d.]+ MiB/);
   await page.tab.mouse.click(box.x + 72, box.y + box.height / 3);
   await addressSays(page, 'at', 'cursor');
-  await says(page, 'compare-accounting', /event 2/);
+  await says(page, 'compare-moments', /A\s*event 2/);
   await answered(page);
   await at(page, 'compare-event-axis').click();
   await addressSays(page, 'along', 'events');
@@ -101,6 +101,15 @@ test('both runs are shown side by side, and settings are those of both', async (
     await answered(page);
     await page.screenshot(`compare-${view}`);
   }
+  // A click in a pane moves the cursor of its run, and a button takes both to the compared moments.
+  await at(page, 'compare-to-moments').click();
+  await standsAt(page, 58);
+  for (const pane of ['compare-pane-a', 'compare-pane-b']) {
+    const canvas = at(page, pane).getByTestId('heatmap-canvas');
+    const box = await canvas.boundingBox();
+    await canvas.click({ position: { x: box.width / 2, y: box.height / 2 } });
+  }
+  await until('the cursor of B has moved', () => status(page), (now) => now.position !== 58);
   const sizes = page.tab.locator('.compare-pane').getByTestId('heatmap-sizes');
   await sizes.first().click();
   await until('both show sizes', () => sizes.evaluateAll((all) => all.map((one) => one.ariaPressed)), (now) => now.join() === 'true,true');
@@ -113,12 +122,19 @@ test('a link to a comparison finds both files elsewhere', async (t) => {
   await until('the address names A by its content', () => first.tab.url(), (url) => /base=0,[0-9a-f]{32},before\.json/.test(url) && /hash=/.test(url));
   const address = new URL(first.tab.url()).hash;
 
+  // In either order.
   const page = await openPage(t, { address });
   await page.load(AFTER);
   await says(page, 'compare-empty', /This link compares with before\.json, which is not open/);
   await page.drop(BEFORE);
   await says(page, 'compare-sentence', /^B's peak is 18\.0 MiB higher/);
   assert.match(page.tab.url(), /at=peak/);
+  await until('the address has both contents', () => page.tab.url(), (url) => new URL(url).hash === address);
+  const other = await openPage(t, { address });
+  await other.load(BEFORE);
+  await says(other, 'notice', /This is run A of the link's comparison\. Open “after\.json”, too/);
+  await other.drop(AFTER);
+  await says(other, 'compare-sentence', /^B's peak is 18\.0 MiB higher/);
 });
 
 test('a file that is alone, and one that is no trace, are told', async (t) => {
@@ -126,10 +142,14 @@ test('a file that is alone, and one that is no trace, are told', async (t) => {
   await page.load(AFTER);
   await goTo(page, 'Compare');
   await says(page, 'compare-empty', /Drop a second file on this page/);
+  // What can't be read is told, and the comparison goes on with the next file.
   await page.drop({ name: 'notes.bin', mimeType: 'application/octet-stream', buffer: Buffer.from([0, 1, 2, 3]) });
-  await says(page, 'empty', /This file can't be compared/);
+  await page.reach('error');
+  await at(page, 'file-menu').click();
+  await page.tab.getByTestId('file-row').first().click();
+  await page.reach('ready');
   await page.drop(BEFORE);
-  await at(page, 'compare-sentence').waitFor();
+  await says(page, 'compare-sentence', /^B's peak is 18\.0 MiB lower/);
 });
 
 test('a run is compared with its what-if', async (t) => {
@@ -144,7 +164,7 @@ test('a run is compared with its what-if', async (t) => {
   await page.reach('ready');
   await press(page, '9');
   await says(page, 'compare-conditions', /settings .*expandable_segments:True/);
-  assert.equal((await sums(page, 'allocated'))[2], 0, 'the same requests');
+  assert.equal((await sums(page, 'in tensors'))[2], 0, 'the same requests');
   assert.notEqual((await sums(page, '= reserved'))[2], 0);
 });
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Moments, Paint, Question};
+use super::{Moments, Paint, Question, Sealed};
 use crate::term::is_any_category;
 use trace::totals::Amount;
 
@@ -31,7 +31,7 @@ impl AllocationOrder {
 
 /// Asks for rows of the table of the allocations that are active at a position; of those that were made after an earlier one,
 /// if the moments have one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AllocationsQuery {
     /// When.
     pub moments: Moments,
@@ -50,7 +50,7 @@ pub struct AllocationsQuery {
 }
 
 impl Question for AllocationsQuery {
-    type Answer = AllocationRows;
+    type Answer = Sealed<AllocationRows>;
 
     fn needs_categories(&self) -> bool {
         is_any_category(&self.filter, None)
@@ -58,7 +58,7 @@ impl Question for AllocationsQuery {
 }
 
 /// Rows of the table of allocations.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AllocationRows {
     /// The query.
     pub query: AllocationsQuery,

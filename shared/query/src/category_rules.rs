@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Category, Question};
+use super::{Category, Question, Sealed};
 use trace::totals::Amount;
 
 /// Asks for the rules that tell categories, and what they decided at the peak.
@@ -10,7 +10,7 @@ use trace::totals::Amount;
 pub struct CategoryRulesQuery;
 
 impl Question for CategoryRulesQuery {
-    type Answer = CategoryRules;
+    type Answer = Sealed<CategoryRules>;
 
     fn needs_categories(&self) -> bool {
         true

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Paint, Question};
+use super::{Paint, Question, Sealed};
 use crate::term::is_any_category;
 
 /// Asks for the active allocations at a position, by stack.
@@ -35,7 +35,7 @@ pub struct FlameQuery {
 }
 
 impl Question for FlameQuery {
-    type Answer = Flame;
+    type Answer = Sealed<Flame>;
 
     fn needs_categories(&self) -> bool {
         self.by_category || is_any_category(&self.filter, self.highlight.as_ref())
@@ -198,7 +198,7 @@ impl FlameBox {
 }
 
 /// The active allocations at a position, or their growth, by stack.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flame {
     /// The query.
     pub query: FlameQuery,

@@ -37,6 +37,7 @@ mod range;
 pub mod redaction;
 pub mod run_comparison;
 pub mod run_profile;
+mod sealed;
 mod search;
 mod segments;
 pub mod setting;
@@ -81,6 +82,7 @@ pub use quads::Quads;
 pub use question::{Question, Registered};
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
 pub use run_comparison::{ComparedAxis, ComparedMoment, ComparedOrder, ComparedView};
+pub use sealed::Sealed;
 pub use search::{
     FindQuery, Found, FoundAllocation, FoundLine, FoundMark, Hit, ListStart, NextHitQuery, SearchHelp, SearchQuery,
     SearchResult,

@@ -7,7 +7,7 @@ use crate::term::is_any_category;
 use trace::totals::{Amount, difference};
 
 /// The moment that memory is listed for, or the two moments between which its growth is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {
     /// The position.
     pub at: u32,

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::run_profile::{Conditions, PackedProfile, ProfiledMemory, ProfiledMoment};
-use super::{Category, FROM_BEFORE, NO_STACK, Question};
+use super::run_profile::{Conditions, ProfiledMemory, ProfiledMoment, RunProfile};
+use super::{Category, FROM_BEFORE, NO_STACK, Question, Sealed};
 use trace::totals::{Amount, difference};
 
 /// The moment at which the page compares two runs.
@@ -76,17 +76,17 @@ impl ComparedOrder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompareRunsQuery {
     /// The first run, which is the base.
-    pub before: PackedProfile,
+    pub before: Sealed<RunProfile>,
     /// The second run.
-    pub after: PackedProfile,
+    pub after: Sealed<RunProfile>,
 }
 
 impl Question for CompareRunsQuery {
-    type Answer = Box<RunComparison>;
+    type Answer = Sealed<RunComparison>;
 }
 
 /// Two runs, the first as the base. The growth of its lines adds up to that of [`ProfiledMemory::allocated`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunComparison {
     /// The two runs.
     pub runs: [ComparedRun; 2],

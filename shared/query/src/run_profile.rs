@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use std::collections::BTreeSet;
 
-use super::{Category, Question, encoding};
+use super::{Category, Question, Sealed};
 use trace::totals::{Amount, difference};
 
 /// Which moment of a run is profiled.
@@ -46,23 +46,7 @@ pub struct RunProfileQuery {
 }
 
 impl Question for RunProfileQuery {
-    type Answer = PackedProfile;
-}
-
-/// A profile as one session wrote it, for another to read. The page only hands it on, and so needs no code that reads profiles.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedProfile(#[serde(with = "serde_bytes")] Vec<u8>);
-
-impl PackedProfile {
-    /// Packs a profile.
-    pub fn of(profile: &RunProfile) -> Self {
-        Self(encoding::encode(profile))
-    }
-
-    /// Returns the profile; `None` if it was not packed by [`Self::of`].
-    pub fn unpacked(&self) -> Option<RunProfile> {
-        encoding::decode(&self.0)
-    }
+    type Answer = Sealed<RunProfile>;
 }
 
 /// A device of a run at one moment.

@@ -8,10 +8,12 @@ use super::use_model;
 use crate::browser::use_effect_with;
 use crate::model::{FileEntry, FileKey, Model, Phase};
 
-/// Returns whether a file's identity is wanted now: after its first picture, or at once if a link waits for it.
+/// Returns whether a file's identity is wanted now: after its first picture, or at once if a link waits for it or names
+/// it as what another is compared with.
 fn is_wanted(model: &Model, file: &FileEntry) -> bool {
     let Phase::Ready { is_pictured, .. } = file.phase else { return false };
-    let is_awaited = model.link.as_ref().is_some_and(|link| link.hash.is_some());
+    let is_awaited = model.link.as_ref().is_some_and(|link| link.hash.is_some())
+        || model.shown_base().is_some_and(|(key, _)| key == file.key);
     file.hash.is_none() && file.live.is_none() && file.shared.is_none() && (is_pictured || is_awaited)
 }
 

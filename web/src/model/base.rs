@@ -88,7 +88,7 @@ pub fn is_trace(file: &FileEntry) -> bool {
 }
 
 /// Returns whether a link's run is that of a file.
-fn is_of(file: &FileEntry, base: &BaseRun) -> bool {
+pub(super) fn is_of(file: &FileEntry, base: &BaseRun) -> bool {
     match &base.id {
         RunId::Name => file.name == base.name,
         RunId::File(hash) => file.hash == Some(*hash),
@@ -130,10 +130,35 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_dropped_on_the_comparison_is_the_base() {
-        let model = [added(0, "a"), read(0, &[10]), Action::SetTab(Tab::Compare), added(1, "b")];
-        let model = after(model);
-        assert_eq!((model.current, model.base()), (Some(FileKey(0)), Some((FileKey(1), 0))));
+    fn a_file_that_is_dropped_on_the_comparison_is_compared_with_the_shown_one() {
+        let dropped = [added(0, "a"), read(0, &[10]), Action::SetTab(Tab::Compare), added(1, "b"), read(1, &[20])];
+        let model = after(dropped);
+        assert_eq!((model.current, model.base()), (Some(FileKey(1)), Some((FileKey(0), 0))));
+        assert_eq!(model.view.tab, Tab::Compare);
+    }
+
+    #[test]
+    fn a_link_waits_for_its_own_file_when_its_base_is_opened_first() {
+        let (own, hash) = (FileHash::of_digest(&[8; 32]), FileHash::of_digest(&[7; 32]));
+        let base = BaseRun { device: 0, id: RunId::File(hash), name: "a".to_owned() };
+        let (file, tab) = (Some("b".to_owned()), Tab::Compare);
+        let link = Link { file, hash: Some(own), tab, base: Some(base), ..Link::default() };
+        let first = [
+            Action::LinkRead(Box::new(link.into())),
+            added(0, "a"),
+            Action::FileHashed { key: FileKey(0), hash },
+            read(0, &[10]),
+        ];
+        let model = after(first);
+        assert!(
+            model.notice.as_ref().is_some_and(|notice| notice.text.contains("Open “b”, too")) && model.link.is_some()
+        );
+        let second = [added(1, "b"), Action::FileHashed { key: FileKey(1), hash: own }, read(1, &[20])];
+        let model = second.into_iter().fold(model, |model, action| update(&model, action));
+        assert_eq!(
+            (model.current, model.base(), model.view.tab),
+            (Some(FileKey(1)), Some((FileKey(0), 0)), Tab::Compare)
+        );
     }
 
     #[test]

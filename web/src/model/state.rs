@@ -139,6 +139,8 @@ pub struct FileEntry {
     pub looked_at: u32,
     /// Whether it is being read again after it was put away. Its view is kept.
     pub returns: bool,
+    /// What it is compared with as soon as it has been read.
+    pub compared_with: Option<(FileKey, u32)>,
     /// Whether its view is the one that it was opened with, which was not that of a link: nobody has changed it.
     pub is_as_opened: bool,
 }
@@ -168,6 +170,7 @@ impl FileEntry {
             memory: 0,
             looked_at: 0,
             returns: false,
+            compared_with: None,
             is_as_opened: false,
         }
     }

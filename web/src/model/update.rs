@@ -342,14 +342,19 @@ fn diagnosed(model: &mut Model, key: FileKey, device: usize, diagnosis: Shared<D
     }
 }
 
-/// Compares the shown file with one that was just opened, if the comparison is shown. Returns whether it does.
+/// Compares the shown file with one that was just opened, if the comparison is shown and lacks its base. Returns whether it does.
+/// If it has one, or was just begun, the new file is compared with the shown one instead.
 fn is_taken_as_base(model: &mut Model, key: FileKey) -> bool {
-    let is_comparing = model.current.is_some() && model.view.shows(Tab::Compare);
-    if is_comparing {
-        let device = model.missing_base().map_or(0, |base| base.device);
-        model.view.base = Some(Base::Open(key, device));
+    let Some(current) = model.current.filter(|_| model.view.shows(Tab::Compare)) else { return false };
+    if let Some(base) = model.missing_base() {
+        model.view.base = Some(Base::Open(key, base.device));
+        return true;
     }
-    is_comparing
+    let base = (current, model.view.device);
+    if let Some(file) = entry(model, key) {
+        file.compared_with = Some(base);
+    }
+    false
 }
 
 /// Shows the base, and compares it with what was shown, as in the same view.

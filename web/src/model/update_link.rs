@@ -4,8 +4,9 @@ use query::Summary;
 use query::link::{FileHash, Link, Read};
 
 use super::{entry, select_file, sessions};
+use crate::model::base::{Base, is_of};
 use crate::model::state::{FileEntry, FileKey, Model, Notice, Phase, Shared};
-use crate::model::view::View;
+use crate::model::view::{Tab, View};
 
 /// Said where a link without a hash is applied.
 const NAME_ONLY: &str = "The link names only the file, so Vramscope can't tell whether it is the same one.";
@@ -57,7 +58,11 @@ pub(super) fn loaded(model: &mut Model, key: FileKey, summary: &Shared<Summary>)
     let found = model.link.as_ref().map(|link| fit(link, file));
     // The previews of a shared trace always show all of it.
     let is_shared = file.shared.is_some();
-    let first = if is_shared { model.preferences.first(summary) } else { model.preferences.opened(summary) };
+    let mut first = if is_shared { model.preferences.first(summary) } else { model.preferences.opened(summary) };
+    if let Some((base, device)) = entry(model, key).and_then(|file| file.compared_with.take()) {
+        first.show(Tab::Compare);
+        first.base = Some(Base::Open(base, device));
+    }
     let returns = entry(model, key).is_some_and(|file| std::mem::take(&mut file.returns));
     if returns {
         // The file has the same content as before, so its view is still valid.
@@ -97,6 +102,14 @@ fn settle(model: &mut Model, key: FileKey) {
     // Several files were dropped together: the link's may still be among them, under another name.
     let may_come = model.link.as_ref().is_some_and(|link| link.hash.is_some());
     if model.files.iter().any(|file| is_unknown(file) || may_come && is_loading(file)) {
+        return;
+    }
+    let base = model.link.as_ref().and_then(|link| link.base.as_ref());
+    if let (Some(link), Some(base)) = (&model.link, base)
+        && model.entry(key).is_some_and(|file| is_of(file, base))
+    {
+        let name = shortened(link.file.as_deref().unwrap_or("the other file"));
+        model.notice = Some(format!("This is run A of the link's comparison. Open “{name}”, too, which is B.").into());
         return;
     }
     let Some(link) = model.link.take() else { return };

@@ -9,7 +9,9 @@ use crate::caches::{Cache, Caches};
 use crate::context::Context;
 use crate::states::States;
 use crate::terms::Terms;
-use query::{AllocationOrder, AllocationRow, AllocationRows, AllocationsQuery, DeviceSummary, FreedBy, Moments};
+use query::{
+    AllocationOrder, AllocationRow, AllocationRows, AllocationsQuery, DeviceSummary, FreedBy, Moments, Sealed,
+};
 use replay::Allocation;
 use replay::index::RecentCache;
 use trace::frames::StackId;
@@ -192,7 +194,7 @@ fn row(context: Context<'_>, group: &Group) -> AllocationRow {
 }
 
 impl Answering for AllocationsQuery {
-    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<AllocationRows, String> {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Sealed<AllocationRows>, String> {
         let groups = table(context, caches, self)?;
         let mut total = Amount::default();
         for group in groups.iter() {
@@ -202,12 +204,12 @@ impl Answering for AllocationsQuery {
         let rows = |shown: &mut dyn Iterator<Item = &Group>| {
             shown.skip(first).take(count).map(|group| row(context, group)).collect()
         };
-        Ok(AllocationRows {
+        Ok(Sealed::new(&AllocationRows {
             query: self.clone(),
             table_rows: groups.len() as u32,
             total,
             rows: if self.is_reversed { rows(&mut groups.iter().rev()) } else { rows(&mut groups.iter()) },
-        })
+        }))
     }
 
     fn examples(device: &DeviceSummary) -> Vec<Self> {
@@ -260,7 +262,7 @@ mod tests {
         };
         change(&mut query);
         let Answer::Allocations(table) = session.answer(0, &Query::Allocations(query)) else { panic!("no table") };
-        table
+        (*table).clone()
     }
 
     /// Returns the sizes of a table with the number of allocations of each.

@@ -5,12 +5,12 @@ use crate::caches::Caches;
 use crate::context::Context;
 use crate::states::States;
 use analysis::category::{Category, Rule};
-use query::{CategoryRule, CategoryRules, CategoryRulesQuery, DeviceSummary};
+use query::{CategoryRule, CategoryRules, CategoryRulesQuery, DeviceSummary, Sealed};
 use trace::totals::Amount;
 
 impl Answering for CategoryRulesQuery {
-    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<CategoryRules, String> {
-        let Some(categories) = context.categories else { return Ok(CategoryRules::default()) };
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Sealed<CategoryRules>, String> {
+        let Some(categories) = context.categories else { return Ok(Sealed::new(&CategoryRules::default())) };
         let peak = caches.of::<States>().at(context.replay, context.summary.peak_position);
         let own = context.category_rules.rules();
         let mut sums = vec![Amount::default(); own.len() + Rule::ALL.len()];
@@ -41,7 +41,7 @@ impl Answering for CategoryRulesQuery {
             at_peak: Amount::default(),
         });
         let rules = of_user.chain(built_in).zip(sums).map(|(rule, at_peak)| CategoryRule { at_peak, ..rule });
-        Ok(CategoryRules { rules: rules.collect(), total, unknown })
+        Ok(Sealed::new(&CategoryRules { rules: rules.collect(), total, unknown }))
     }
 
     fn examples(_: &DeviceSummary) -> Vec<Self> {

@@ -178,7 +178,7 @@ mod tests {
 
     fn rules(session: &mut Session) -> CategoryRules {
         match session.answer(0, &Query::CategoryRules(CategoryRulesQuery)) {
-            Answer::CategoryRules(found) => found,
+            Answer::CategoryRules(found) => (*found).clone(),
             other => panic!("{other:?}"),
         }
     }

@@ -13,13 +13,13 @@ use analysis::flame::{Leaf, Picture, Shape, box_name, difference, picture, trans
 use analysis::lines::{LineMemory, by_stack};
 use analysis::missing_stack::MissingStack;
 use query::category::Category;
-use query::{DeviceSummary, Flame, FlameQuery};
+use query::{DeviceSummary, Flame, FlameQuery, Sealed};
 use replay::AllocatorState;
 use trace::frames::StackId;
 use trace::limits::FLAME_TRANSFORMS;
 
 impl Answering for FlameQuery {
-    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Flame, String> {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Sealed<Flame>, String> {
         let filter = caches.of::<Terms>().all(context, &self.filter);
         let highlight = caches.of::<Terms>().highlight(context, self.highlight.as_deref());
         let (filter, highlight) = match (filter, highlight) {
@@ -83,7 +83,8 @@ impl Answering for FlameQuery {
         let (symbols, sites) = (context.symbols(), context.sites);
         let names = self.transforms.iter().map(|transform| transform_name(symbols, sites, transform));
         let names = names.chain(self.sandwich.map(|sandwich| box_name(symbols, sites, sandwich.frame))).collect();
-        Ok(Flame { query: self.clone(), boxes, total, matched: highlight.map(|_| matched), names })
+        let matched = highlight.map(|_| matched);
+        Ok(Sealed::new(&Flame { query: self.clone(), boxes, total, matched, names }))
     }
 
     fn examples(device: &DeviceSummary) -> Vec<Self> {

@@ -1,9 +1,9 @@
 //! A run at one moment in brief, and what changed from one run to another.
 
 use compare::{Options, Run, compare, profile};
-use query::DeviceSummary;
 use query::run_comparison::{CompareRunsQuery, RunComparison};
-use query::run_profile::{Conditions, MomentChoice, PackedProfile, RunProfile, RunProfileQuery};
+use query::run_profile::{Conditions, MomentChoice, RunProfile, RunProfileQuery};
+use query::{DeviceSummary, Sealed};
 use trace::frames::StackId;
 use trace::limits::PROFILED_LINES;
 use trace::units::Count;
@@ -33,7 +33,7 @@ fn profiled(query: &RunProfileQuery, context: Context<'_>, caches: &mut Caches) 
 }
 
 impl Answering for RunProfileQuery {
-    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<PackedProfile, String> {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Sealed<RunProfile>, String> {
         let profile = profiled(self, context, caches)?;
         if profile.lines.len() > PROFILED_LINES {
             let lines = Count(profile.lines.len() as u64);
@@ -42,7 +42,7 @@ impl Answering for RunProfileQuery {
                 self.name
             ));
         }
-        Ok(PackedProfile::of(&profile))
+        Ok(Sealed::new(&profile))
     }
 
     fn examples(device: &DeviceSummary) -> Vec<Self> {
@@ -58,15 +58,13 @@ impl Answering for RunProfileQuery {
 }
 
 impl Answering for CompareRunsQuery {
-    fn answer(&self, _: Context<'_>, _: &mut Caches) -> Result<Box<RunComparison>, String> {
-        let [before, after] = [&self.before, &self.after].map(PackedProfile::unpacked);
-        let (before, after) = before.zip(after).ok_or("One of these is no profile of a run.")?;
-        Ok(Box::new(compare(&before, &after, &Options::default())))
+    fn answer(&self, _: Context<'_>, _: &mut Caches) -> Result<Sealed<RunComparison>, String> {
+        Ok(Sealed::new(&compare(&self.before, &self.after, &Options::default())))
     }
 
     fn examples(_: &DeviceSummary) -> Vec<Self> {
-        let run = |name: &str| PackedProfile::of(&RunProfile { name: name.to_owned(), ..RunProfile::default() });
-        vec![Self { before: run("a"), after: run("b") }, Self { before: PackedProfile::default(), after: run("b") }]
+        let run = |name: &str| Sealed::new(&RunProfile { name: name.to_owned(), ..RunProfile::default() });
+        vec![Self { before: run("a"), after: run("b") }]
     }
 }
 
@@ -91,8 +89,7 @@ mod tests {
         let (mut a, mut b) = (session(2), session(5));
         let ask = |name: &str| RunProfileQuery { name: name.to_owned(), moment: MomentChoice::Peak };
         let before = a.ask(0, &ask("a.pickle")).unwrap();
-        let packed = before.unpacked().unwrap();
-        assert_eq!((packed.lines.len(), packed.memory.allocated, &*packed.name), (1, 2 * MIB, "a.pickle"));
+        assert_eq!((before.lines.len(), before.memory.allocated, &*before.name), (1, 2 * MIB, "a.pickle"));
         let after = b.ask(0, &ask("b.pickle")).unwrap();
         let found = b.ask(0, &CompareRunsQuery { before, after }).unwrap();
         assert_eq!(found.growth(|memory| memory.allocated), 3 * MIB as i64);

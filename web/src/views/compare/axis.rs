@@ -3,6 +3,9 @@
 use query::{Axis, ComparedAxis, Overview, StepSpan, Window};
 use trace::order::{SortFew, Within};
 
+/// How many times as long one run may be as the other, so that both are drawn over time unless a person wants it.
+const MOST_APART: f64 = 8.0;
+
 /// The axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedAxis {
@@ -33,8 +36,12 @@ impl SharedAxis {
             return Self { kind: ComparedAxis::Steps, extent: Window { start, end }, steps };
         }
         let none = || [Vec::new(), Vec::new()];
+        // Of two that differ so much in time, the shorter would be a line.
+        let is_alike = |a: Window, b: Window| {
+            wanted == ComparedAxis::Time || a.length().max(b.length()) <= a.length().min(b.length()) * MOST_APART
+        };
         match (time_a, time_b) {
-            (Some(a), Some(b)) if wanted != ComparedAxis::Events => {
+            (Some(a), Some(b)) if wanted != ComparedAxis::Events && is_alike(a, b) => {
                 Self { kind: ComparedAxis::Time, extent: longer(a, b), steps: none() }
             }
             _ => Self { kind: ComparedAxis::Events, extent: longer(events_a, events_b), steps: none() },
@@ -60,6 +67,12 @@ impl SharedAxis {
         }
         let own = whole.start + x;
         (own <= whole.end).then_some(own)
+    }
+
+    /// Returns the coordinate of one of the runs that comes nearest to one of the axis: its start or its end where it has nothing.
+    pub fn nearest(&self, run: usize, x: f64, whole: Window) -> f64 {
+        let first = self.steps.get(run).and_then(|steps| steps.first()).map_or(0.0, |step| step.number as f64);
+        self.own(run, x, whole).unwrap_or(if x < first { whole.start } else { whole.end })
     }
 
     /// Returns where a run's own coordinate is on the axis, the other way around.
@@ -131,10 +144,17 @@ mod tests {
     fn without_steps_it_is_time_and_without_times_events() {
         let (time, events) = (w(5.0, 25.0), w(0.0, 11.0));
         let of = |wanted, a, b| SharedAxis::of(wanted, [(a, events), (b, w(0.0, 31.0))], [&[], &[]]);
+        assert_eq!(
+            of(ComparedAxis::Steps, Some(time), Some(w(0.0, 2.0))).kind,
+            ComparedAxis::Events,
+            "one is far longer"
+        );
+        assert_eq!(of(ComparedAxis::Time, Some(time), Some(w(0.0, 2.0))).kind, ComparedAxis::Time);
         let by_time = of(ComparedAxis::Steps, Some(time), Some(w(0.0, 8.0)));
         assert_eq!((by_time.kind, by_time.extent), (ComparedAxis::Time, w(0.0, 20.0)));
         assert_eq!([by_time.own(0, 3.0, time), by_time.own(0, 21.0, time)], [Some(8.0), None]);
         assert_eq!(by_time.shared(0, 8.0, time), Some(3.0));
+        assert_eq!([by_time.nearest(0, 3.0, time), by_time.nearest(0, 99.0, time)], [8.0, 25.0]);
         for wanted in [ComparedAxis::Events, ComparedAxis::Time] {
             let time = Some(time).filter(|_| wanted == ComparedAxis::Events);
             let by_event = of(wanted, time, None);

@@ -13,6 +13,7 @@ use yew::prelude::*;
 
 use super::Side;
 use super::axis::SharedAxis;
+use super::panes::set_cursor;
 use crate::hooks::{ModelHandle, use_exact_answer_of, use_model, use_palette};
 use crate::model::{Action, FileKey, Setting};
 use crate::render::canvas::{Canvas, Picture, Size, use_canvas};
@@ -124,15 +125,22 @@ pub fn Chart(props: &ChartProps) -> Html {
     let now = use_mut_ref(|| None::<Now>);
     *now.borrow_mut() = Some(Now { axis: axis.clone(), of: [a.of, b.of], wholes });
     use_gestures(&model, Rc::new(Pointer { now, ..pointer }), plot_area);
+    let whole = {
+        let zoomed = zoomed.setter();
+        Callback::from(move |_: MouseEvent| zoomed.set(None))
+    };
     let is = |kind| axis.kind == kind;
     let along = |kind| sends(&model, Action::Set(Setting::ComparedAxis(kind)));
     let has_times = a.device.has_times && b.device.has_times;
     html! {
         <figure class="compare-figure">
             <figcaption class="compare-caption">
-                <span><span class="compare-key is-a">{ "A" }</span>{ "dotted: " }{ name_a.clone() }</span>
+                <span><span class="compare-key is-a">{ "A" }</span>{ "dashed: " }{ name_a.clone() }</span>
                 <span><span class="compare-key is-b">{ "B" }</span>{ "solid: " }{ name_b.clone() }</span>
-                <span class="compare-readout" data-testid="compare-readout">{ said.unwrap_or_else(|| "Live memory; below, B less A".to_owned()) }</span>
+                <span class="compare-readout" data-testid="compare-readout">{ said.unwrap_or_else(|| "Allocated memory; below, B less A".to_owned()) }</span>
+                if window != axis.extent {
+                    <button type="button" class="toolbar-button" onclick={whole} title="Show the whole axis (double click)" data-testid="compare-whole">{ "Whole axis" }</button>
+                }
                 <span class="choices" role="group" aria-label="Axis of the comparison">
                     if *has_steps { { choice("compare-steps-axis", "Steps", "Draw equal steps above one another", is(ComparedAxis::Steps), along(ComparedAxis::Steps)) } }
                     if has_times { { choice("compare-time-axis", "Time", "Draw both over the time since they began", is(ComparedAxis::Time), along(ComparedAxis::Time)) } }
@@ -151,8 +159,9 @@ fn readout(kind: ComparedAxis, x: f64, curves: &[Columns; 2], window: Window, co
     let place = (x - window.start) / window.length().max(f64::MIN_POSITIVE) * f64::from(columns);
     // Casts of floating point saturate.
     let [a, b] = curves.each_ref().map(|curve| curve.get(place as usize).copied().flatten().map(|(_, most)| most));
+    // A column has the most of all that it covers.
     let name =
-        |bytes: Option<u64>| bytes.map_or_else(|| "nothing recorded".to_owned(), |bytes| Bytes(bytes).to_string());
+        |bytes: Option<u64>| bytes.map_or_else(|| "has nothing".to_owned(), |bytes| format!("up to {}", Bytes(bytes)));
     let change = a.zip(b).map_or_else(String::new, |(a, b)| {
         let grown = difference(b, a);
         let sign = if grown < 0 { "−" } else { "+" };
@@ -221,10 +230,10 @@ impl Scene {
         let [a, b] = &self.curves;
         let columns = (plot_area.window, a.len().max(b.len()) as u32);
         let value = |curve: &Columns, column: usize| curve.get(column).copied().flatten();
-        // Every other four pixels: the line of A is dotted, so that no colour is needed to tell the two apart.
-        let dots = |column: usize| value(a, column).filter(|_| (column / 4).is_multiple_of(2));
+        // Every other four pixels: the line of A is dashed, so that no colour is needed to tell the two apart.
+        let dashes = |column: usize| value(a, column).filter(|_| (column / 4).is_multiple_of(2));
         let (y, plot) = (plot_area.y(), upper);
-        curve::draw(surface, (x, y), plot, columns, dots, (palette.text_dim, 2.0));
+        curve::draw(surface, (x, y), plot, columns, dashes, (palette.text_dim, 2.0));
         curve::draw(surface, (x, y), plot, columns, |column| value(b, column), (palette.accent, 2.0));
         self.difference(surface, *lower);
         // The letters stand on either side, so that both are there when the moments are the same.
@@ -376,13 +385,10 @@ impl Pointer {
         self.model.dispatch(Action::Set(Setting::ComparedMoment(ComparedMoment::Cursor)));
         for (run, (of, whole)) in of.iter().zip(wholes).enumerate() {
             let (of, model) = (*of, self.model.clone());
-            let Some(own) = axis.own(run, x, *whole) else { continue };
+            let own = axis.nearest(run, x, *whole);
             let reply = Callback::from(move |answer: Rc<Answer>| {
                 if let Answer::PositionAt(position) = *answer {
-                    model.dispatch(match model.now().current == Some(of.0) {
-                        true => Action::SetCursor(position),
-                        false => Action::Of(of, Box::new(Action::SetCursor(position))),
-                    });
+                    set_cursor(&model, of, position);
                 }
             });
             let question = Query::PositionAt(PositionAtQuery { axis: axis.axis(), x: own });

@@ -33,7 +33,7 @@ pub fn table(model: &ModelHandle, found: &RunComparison) -> Html {
         <section class="compare-lines" aria-label="Lines">
             <div class="compare-lines-head">
                 <h2>{ "Lines" }</h2>
-                { toggle(settings.lists_unchanged, &on_all, "compare-unchanged", Some("List the lines that hold the same in both, too"), html! { format!("{} unchanged", counted(unchanged, "line")) }) }
+                { toggle(settings.lists_unchanged, &on_all, "compare-unchanged", Some("List the lines that hold the same in both, too"), html! { format!("Show {}", counted(unchanged, "unchanged line")) }) }
                 if !term.is_empty() {
                     <span class="dim">{ format!("{} that the search finds", counted(rows.len() as u64, "line")) }</span>
                 }
@@ -86,10 +86,14 @@ fn head(model: &ModelHandle, by: ComparedOrder) -> Html {
     let cell = |order: ComparedOrder, name: Html, title: &'static str| {
         let model = model.clone();
         let onclick = Callback::from(move |_: MouseEvent| model.dispatch(Action::Set(Setting::ComparedOrder(order))));
-        let is_by = order == by;
+        let (is_by, is_text) = (order == by, order == ComparedOrder::Line);
         html! {
-            <th scope="col" aria-sort={if is_by { "descending" } else { "none" }}>
-                <button type="button" class="event-sort" {onclick} {title} data-testid={format!("compare-sort-{}", compared_order_name(order))}>{ name }if is_by { <span aria-hidden="true">{ " ↓" }</span> }</button>
+            <th scope="col" aria-sort={match (is_by, is_text) {
+                (false, _) => "none",
+                (true, true) => "ascending",
+                (true, false) => "descending",
+            }}>
+                <button type="button" class="event-sort" {onclick} {title} data-testid={format!("compare-sort-{}", compared_order_name(order))}>{ name }if is_by { <span aria-hidden="true">{ if is_text { " ↑" } else { " ↓" } }</span> }</button>
             </th>
         }
     };
@@ -97,12 +101,12 @@ fn head(model: &ModelHandle, by: ComparedOrder) -> Html {
     html! {
         <thead><tr>
             { cell(ComparedOrder::Growth, html! { "Change" }, "Sort by how much a line changed") }
-            <th scope="col" title="Whether more tensors or larger ones make the change">{ "By" }</th>
+            <th scope="col" title="What makes most of the change">{ "Why" }</th>
             { cell(ComparedOrder::Before, key("is-a", "A"), "Sort by what a line holds in A") }
             <th scope="col">{ "tensors" }</th>
             { cell(ComparedOrder::After, key("is-b", "B"), "Sort by what a line holds in B") }
             <th scope="col">{ "tensors" }</th>
-            { cell(ComparedOrder::Found, html! { "Match" }, "Sort by how a line was found again: new and gone first") }
+            { cell(ComparedOrder::Found, html! { "Line is" }, "Sort by how a line was found again: new and gone first") }
             { cell(ComparedOrder::Line, html! { "Line" }, "Sort by the line's text") }
         </tr></thead>
     }
@@ -111,12 +115,12 @@ fn head(model: &ModelHandle, by: ComparedOrder) -> Html {
 fn row(model: &ModelHandle, number: usize, line: &ChangedLine) -> Html {
     let [of_a, of_b] = line.stacks;
     let is_selected = of_b.is_some_and(|stack| model.view.selection == Selection::Line(stack));
-    let onclick = {
+    let onclick = of_b.map(|_| {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| select(&model, [of_a, of_b], is_selected))
-    };
+    });
     let [before, after] = line.held;
-    let class = classes!((of_a.is_some() || of_b.is_some()).then_some("is-line"), is_selected.then_some("is-selected"));
+    let class = classes!(of_b.is_some().then_some("is-line"), is_selected.then_some("is-selected"));
     let [label_a, label_b] = &line.labels;
     let is_renamed = !label_a.is_empty() && !label_b.is_empty() && label_a != label_b;
     html! {
@@ -128,8 +132,10 @@ fn row(model: &ModelHandle, number: usize, line: &ChangedLine) -> Html {
             <th scope="row" title={line.place().to_owned()}>
                 <span class="compare-line">
                     { paint_chip(&palette(model), paint(line)) }
-                    if of_a.is_some() || of_b.is_some() {
+                    if of_b.is_some() {
                         <button type="button" class="compare-site">{ site_text(line.label()) }</button>
+                    } else if of_a.is_some() {
+                        <span title="It is in A alone: swap A and B to look into it">{ site_text(line.label()) }</span>
                     } else {
                         { line.label().to_owned() }
                     }
@@ -162,15 +168,22 @@ fn held_cells(held: Amount) -> Html {
     html! { <><td>{ bytes_text(held.bytes) }</td><td class="dim">{ Count(held.count.into()).to_string() }</td></> }
 }
 
-/// Says what makes the change: how many more tensors, or how much larger ones.
-fn cause(line: &ChangedLine) -> String {
+/// Says what makes the change: more tensors, or larger ones.
+fn cause(line: &ChangedLine) -> &'static str {
     let [before, after] = line.held;
-    if line.growth() == 0 || before.count == 0 || after.count == 0 {
-        return String::new();
-    }
+    let is_more = match line.growth().signum() {
+        0 => return "",
+        sign => sign > 0,
+    };
     let (by_count, by_size) = line.by_count_and_size();
-    let count = if by_count.unsigned_abs() >= by_size.unsigned_abs() { "count" } else { "size" };
-    count.to_owned()
+    match (before.count, after.count, by_count.unsigned_abs() >= by_size.unsigned_abs()) {
+        (0, ..) => "none in A",
+        (_, 0, _) => "none in B",
+        (.., true) if is_more => "more tensors",
+        (.., true) => "fewer tensors",
+        (.., false) if is_more => "larger tensors",
+        (.., false) => "smaller tensors",
+    }
 }
 
 fn match_text(line: &ChangedLine) -> Html {
@@ -178,13 +191,13 @@ fn match_text(line: &ChangedLine) -> Html {
         return Html::default();
     }
     let (name, title) = match line.found {
-        LineMatch::Exact => ("same", "The same function, file and line number in both"),
+        LineMatch::Exact => ("the same", "The same function, file and line number in both"),
         LineMatch::Moved => ("moved", "The same function, at another line or in another file"),
         LineMatch::Guessed => ("guessed", "Another function or file; the only line that allocates the same sizes"),
         LineMatch::New => ("new", "In B alone"),
         LineMatch::Gone => ("gone", "In A alone"),
     };
-    html! { <span class={classes!("compare-match", format!("is-{name}"))} {title}>{ name }</span> }
+    html! { <span class={classes!("compare-match", format!("is-{}", line.found.name()))} {title}>{ name }</span> }
 }
 
 #[cfg(test)]
@@ -247,6 +260,7 @@ mod tests {
     #[test]
     fn a_change_comes_from_more_tensors_or_from_larger_ones() {
         let of = |before, after| cause(&line("f  a.py:1", LineMatch::Exact, before, after));
-        assert_eq!([of((100, 1), (200, 2)), of((100, 1), (200, 1)), of((0, 0), (5, 1))], ["count", "size", ""]);
+        let found = [of((100, 1), (200, 2)), of((200, 1), (100, 1)), of((0, 0), (5, 1)), of((5, 1), (5, 1))];
+        assert_eq!(found, ["more tensors", "smaller tensors", "none in A", ""]);
     }
 }

@@ -197,7 +197,8 @@ fn Pair(props: &PairProps) -> Html {
         _ => None,
     });
     use_first_picture(&model, compared.is_some() || refused.is_some());
-    let chart = steps.filter(|_| a.has_history() && b.has_history()).map(|steps| {
+    let has_history = a.has_history() && b.has_history();
+    let chart = steps.filter(|_| has_history).map(|steps| {
         let whole = |side: &Side| (side.device.has_times.then_some(side.device.time), side.device.event);
         SharedAxis::of(settings.compared_axis, [whole(a), whole(b)], steps)
     });
@@ -209,12 +210,19 @@ fn Pair(props: &PairProps) -> Html {
     let moments =
         found.map(|found| [0, 1].map(|run| found.runs.get(run).map(|run| run.moment.clone()).unwrap_or_default()));
     let names = told_apart(&a.name, &b.name);
+    let positions = moments.as_ref().map(|moments| moments.each_ref().map(|moment| moment.position));
+    let is_apart = settings.compared_moment == ComparedMoment::Common
+        && moments.as_ref().is_some_and(|moments| moments.iter().all(|moment| moment.step.is_none()))
+        && has_history;
     html! {
         <div class="compare-page" aria-busy={(found.is_none() && refused.is_none()).to_string()}>
             if let Some(sentence) = refused {
                 <p class="canvas-empty" data-testid="compare-refused">{ sentence }</p>
             } else if let Some(found) = found {
                 { summary::summary(found) }
+                if is_apart {
+                    <p class="compare-note dim">{ "They have no whole step in common, so their peaks are compared." }</p>
+                }
             } else {
                 <p class="compare-sentence dim" role="status">{ "Comparing…" }</p>
             }
@@ -224,7 +232,7 @@ fn Pair(props: &PairProps) -> Html {
             if let Some(found) = found {
                 { lines::table(&model, found) }
             }
-            <panes::Panes a={a.of} b={b.of} {names} />
+            <panes::Panes a={a.of} b={b.of} {names} {positions} />
         </div>
     }
 }

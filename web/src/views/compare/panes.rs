@@ -19,6 +19,8 @@ pub struct PanesProps {
     pub b: (FileKey, u32),
     /// Their names, as far as they differ.
     pub names: [String; 2],
+    /// The positions at which they are compared, once they are known.
+    pub positions: Option<[u32; 2]>,
 }
 
 /// The two views, and the choice between views.
@@ -61,6 +63,12 @@ pub fn Panes(props: &PanesProps) -> Html {
                 </div>
             </div>
             if let Some(tab) = tab {
+                if let Some(positions) = props.positions {
+                    <p class="compare-note dim">
+                        { "Each stands at its own cursor. " }
+                        <button type="button" class="act" onclick={to_moments(&model, [props.a, props.b], positions)} title="Move the cursor of each run to the moment at which they are compared" data-testid="compare-to-moments">{ "Go to the compared moments" }</button>
+                    </p>
+                }
                 <div class="compare-panes">
                     { pane(&model, ("A", &props.names[0]), props.a, tab) }
                     { pane(&model, ("B", &props.names[1]), props.b, tab) }
@@ -70,8 +78,26 @@ pub fn Panes(props: &PanesProps) -> Html {
     }
 }
 
+/// Moves the cursor of each run to a position.
+fn to_moments(model: &ModelHandle, of: [(FileKey, u32); 2], positions: [u32; 2]) -> Callback<MouseEvent> {
+    let model = model.clone();
+    Callback::from(move |_| {
+        for (of, position) in of.into_iter().zip(positions) {
+            set_cursor(&model, of, position);
+        }
+    })
+}
+
+/// Moves the cursor of one of the compared runs.
+pub(super) fn set_cursor(model: &ModelHandle, of: (FileKey, u32), position: u32) {
+    let set = Action::SetCursor(position);
+    model.dispatch(if model.now().current == Some(of.0) { set } else { Action::Of(of, Box::new(set)) });
+}
+
 fn pane(model: &ModelHandle, (name, file): (&'static str, &str), of: (FileKey, u32), tab: Tab) -> Html {
-    let Some(beside) = model.beside(of) else { return Html::default() };
+    let is_shown = model.current == Some(of.0) && model.view.device == of.1;
+    let beside = if is_shown { Some(model.clone()) } else { model.beside(of) };
+    let Some(beside) = beside else { return Html::default() };
     let label = format!("{name}: {file}");
     html! {
         <section key={name} class="compare-pane" aria-label={label.clone()} data-testid={format!("compare-pane-{}", name.to_ascii_lowercase())}>

@@ -1,8 +1,9 @@
 //! The comparison in brief: the sentence, under which conditions the runs differ, and sums that add up.
 
 use query::run_comparison::{Comparability, RunComparison};
-use query::run_profile::ProfiledMemory;
+use query::run_profile::{ProfiledMemory, ProfiledMoment};
 use trace::totals::difference;
+use trace::units::Count;
 use yew::prelude::*;
 
 use crate::widgets::bytes_text::{bytes_text, change_text};
@@ -14,12 +15,29 @@ pub fn summary(found: &RunComparison) -> Html {
     html! {
         <div class="compare-summary">
             <p class="compare-sentence" data-testid="compare-sentence">{ found.sentence.clone() }</p>
+            { moments(found) }
             { conditions(found) }
             <div class="compare-tables">
                 { scroller("Memory of both runs", accounting(found)) }
                 { scroller("Categories of both runs", categories(found)) }
             </div>
         </div>
+    }
+}
+
+/// Says at which moments the runs are compared.
+fn moments(found: &RunComparison) -> Html {
+    let name = |at: &ProfiledMoment| {
+        let event = format!("event {}", Count(at.position.into()));
+        let text = if at.text == event { event } else { format!("{}, {event}", at.text) };
+        html! { <span title={moment(at.time_us as f64)}>{ text }</span> }
+    };
+    let [a, b] = &found.runs;
+    html! {
+        <p class="compare-moments dim" data-testid="compare-moments">
+            <span class="compare-key is-a">{ "A" }</span>{ name(&a.moment) }{ " " }
+            <span class="compare-key is-b">{ "B" }</span>{ name(&b.moment) }
+        </p>
     }
 }
 
@@ -60,20 +78,16 @@ fn accounting(found: &RunComparison) -> Html {
         }
     };
     let outside = a.memory.outside.zip(b.memory.outside);
-    let at = |run: usize| {
-        let moment_of = found.runs.get(run).map(|run| &run.moment);
-        moment_of.map(|at| html! { <span title={moment(at.time_us as f64)}>{ at.text.clone() }</span> })
-    };
     html! {
         <table class="compare-table" data-testid="compare-accounting">
             <thead><tr>
                 <th scope="col">{ "Memory" }</th>
-                <th scope="col"><span class="compare-key is-a">{ "A" }</span>{ at(0) }</th>
-                <th scope="col"><span class="compare-key is-b">{ "B" }</span>{ at(1) }</th>
+                <th scope="col"><span class="compare-key is-a">{ "A" }</span></th>
+                <th scope="col"><span class="compare-key is-b">{ "B" }</span></th>
                 <th scope="col">{ "Change" }</th>
             </tr></thead>
             <tbody>
-                { row("allocated", "Requested by live tensors", &|memory| signed_of(memory.allocated)) }
+                { row("in tensors", "What live tensors requested", &|memory| signed_of(memory.allocated)) }
                 { row("+ rounding", "What blocks are larger than what was requested", &ProfiledMemory::rounding) }
                 { row("+ waiting", "Freed, but waiting for a stream", &ProfiledMemory::waiting) }
                 { row("+ free gaps", "Reserved, and in no block in use", &ProfiledMemory::gaps) }
@@ -95,6 +109,12 @@ fn categories(found: &RunComparison) -> Html {
     if found.categories.is_empty() {
         return Html::default();
     }
+    let [a, b] = found.runs.each_ref().map(|run| run.memory.allocated);
+    let listed = |run: usize| {
+        let held = found.categories.iter().filter_map(|(_, held)| held.get(run));
+        held.fold(0_u64, |sum, held| sum.saturating_add(held.bytes))
+    };
+    let (rest_a, rest_b) = (a.saturating_sub(listed(0)), b.saturating_sub(listed(1)));
     html! {
         <table class="compare-table" data-testid="compare-categories">
             <thead><tr><th scope="col">{ "Used for" }</th><th scope="col"><span class="compare-key is-a">{ "A" }</span></th><th scope="col"><span class="compare-key is-b">{ "B" }</span></th><th scope="col">{ "Change" }</th></tr></thead>
@@ -102,6 +122,7 @@ fn categories(found: &RunComparison) -> Html {
                 { for found.categories.iter().map(|(category, [before, after])| html! {
                     <tr key={category.name()}><th scope="row">{ category.name() }</th><td>{ bytes_text(before.bytes) }</td><td>{ bytes_text(after.bytes) }</td><td>{ change_text(difference(after.bytes, before.bytes)) }</td></tr>
                 }) }
+                <tr title="Categories that hold the same in both, and what was there when recording began"><th scope="row">{ "the rest" }</th><td>{ bytes_text(rest_a) }</td><td>{ bytes_text(rest_b) }</td><td>{ change_text(difference(rest_b, rest_a)) }</td></tr>
             </tbody>
         </table>
     }

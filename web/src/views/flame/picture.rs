@@ -199,7 +199,7 @@ fn over(surface: &mut dyn Surface, scene: &Scene, flame: &Flame, hover: Option<u
 
 #[cfg(test)]
 mod tests {
-    use query::FlameQuery;
+    use query::{FlameQuery, Sealed};
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;
@@ -211,7 +211,7 @@ mod tests {
         let flame =
             Flame { query: FlameQuery::default(), boxes: boxes(), total: 1000, names: Vec::new(), matched: None };
         let tree = Rc::new(Tree::new(&flame.boxes));
-        let answer = Rc::new(Answer::Flame(flame));
+        let answer = Rc::new(Answer::Flame(Sealed::new(&flame)));
         Scene { answer, tree, palette: Rc::new(Palette::dark()), scroll, upwards, marked: Vec::new(), chosen: None }
     }
 
