@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Paint, Question};
+use super::{Paint, Question, Sealed};
 use crate::term::is_any_category;
 use trace::units::{Address, Stream};
 
@@ -71,7 +71,7 @@ pub struct EventsQuery {
 }
 
 impl Question for EventsQuery {
-    type Answer = EventRows;
+    type Answer = Sealed<EventRows>;
 
     fn needs_categories(&self) -> bool {
         is_any_category(&self.filter.terms, None)
@@ -201,7 +201,7 @@ impl ListRow {
 }
 
 /// Part of the event list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventRows {
     /// The total number of rows that match the filter.
     pub total: u32,

@@ -1,7 +1,9 @@
 //! Values that cross the page unread.
 
+use std::any::Any;
 use std::cell::OnceCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 use serde::de::DeserializeOwned;
@@ -13,25 +15,42 @@ use crate::encoding;
 ///
 /// The code that reads a type is where it is looked into: for an answer that only the second module of the page shows, it is in that
 /// module, and what starts the page is smaller. What a session tells of a run for another one is looked into nowhere in the page.
-#[derive(Clone)]
 pub struct Sealed<T> {
     bytes: Vec<u8>,
-    open: OnceCell<Box<T>>,
+    /// The value, once it was looked into. Of any type, so that the code that drops it is there, too.
+    open: OnceCell<Box<dyn Any + Send>>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Sealed<T> {
+    const fn of(bytes: Vec<u8>) -> Self {
+        Self { bytes, open: OnceCell::new(), of: PhantomData }
+    }
 }
 
 impl<T: Serialize> Sealed<T> {
     /// Seals a value.
     pub fn new(value: &T) -> Self {
-        Self { bytes: encoding::encode(value), open: OnceCell::new() }
+        Self::of(encoding::encode(value))
     }
 }
 
-impl<T: DeserializeOwned + Default> Deref for Sealed<T> {
+impl<T: DeserializeOwned + Default + Send + 'static> Deref for Sealed<T> {
     type Target = T;
 
     /// Returns the value; the default one for bytes that [`Sealed::new`] did not write.
     fn deref(&self) -> &T {
-        self.open.get_or_init(|| Box::new(encoding::decode(&self.bytes).unwrap_or_default()))
+        let open = self.open.get_or_init(|| Box::new(encoding::decode::<T>(&self.bytes).unwrap_or_default()));
+        match open.downcast_ref() {
+            Some(value) => value,
+            None => unreachable!("a sealed value is opened as what it is"),
+        }
+    }
+}
+
+impl<T> Clone for Sealed<T> {
+    fn clone(&self) -> Self {
+        Self::of(self.bytes.clone())
     }
 }
 
@@ -43,7 +62,7 @@ impl<T> PartialEq for Sealed<T> {
 
 impl<T> Eq for Sealed<T> {}
 
-impl<T: DeserializeOwned + Default + fmt::Debug> fmt::Debug for Sealed<T> {
+impl<T: DeserializeOwned + Default + fmt::Debug + Send + 'static> fmt::Debug for Sealed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.deref().fmt(f)
     }
@@ -57,7 +76,7 @@ impl<T> Serialize for Sealed<T> {
 
 impl<'de, T> Deserialize<'de> for Sealed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self { bytes: serde_bytes::deserialize(deserializer)?, open: OnceCell::new() })
+        Ok(Self::of(serde_bytes::deserialize(deserializer)?))
     }
 }
 
@@ -72,7 +91,7 @@ mod tests {
         let sealed = Sealed::new(&run);
         let arrived: Sealed<RunProfile> = encoding::decode(&encoding::encode(&sealed)).unwrap();
         assert_eq!((&arrived, &*arrived), (&sealed, &run));
-        let other: Sealed<RunProfile> = encoding::decode(&encoding::encode(&vec![1_u8, 2])).unwrap();
-        assert_eq!(*other, RunProfile::default(), "what is no value is none");
+        let garbled: Sealed<RunProfile> = encoding::decode(&encoding::encode(&vec![1_u8, 2])).unwrap();
+        assert_eq!(*garbled, RunProfile::default(), "what is no value is none");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ColorBy, FrameText, MissingText, Pin, Quads, Question, Window};
+use super::{ColorBy, FrameText, MissingText, Pin, Quads, Question, Sealed, Window};
 use crate::term::is_any_category;
 use trace::totals::Totals;
 use trace::units::{Address, PoolId, Stream};
@@ -42,7 +42,7 @@ impl SegmentsQuery {
 }
 
 impl Question for SegmentsQuery {
-    type Answer = Box<Segments>;
+    type Answer = Sealed<Segments>;
 
     fn needs_categories(&self) -> bool {
         self.color_by == ColorBy::Category || is_any_category(&self.filter, self.highlight.as_ref())
@@ -114,7 +114,7 @@ pub struct Label {
 }
 
 /// The segment map of a position.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Segments {
     /// The query.
     pub query: SegmentsQuery,

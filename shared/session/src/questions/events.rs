@@ -12,7 +12,7 @@ use analysis::actions::written_name;
 use analysis::matches::Matches;
 use query::{
     DeviceSummary, EventColumn, EventFilter, EventOrder, EventRows, EventTextQuery, EventsQuery, LOST, ListRow,
-    LossRow, PartnerQuery, Related, StepEventQuery,
+    LossRow, PartnerQuery, Related, Sealed, StepEventQuery,
 };
 use replay::index::{Index, RecentCache};
 use replay::{Allocation, Replay};
@@ -255,7 +255,7 @@ fn partner(context: Context<'_>, index: u32, id: u32) -> Option<u32> {
 }
 
 impl Answering for EventsQuery {
-    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<EventRows, String> {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Sealed<EventRows>, String> {
         let EventsQuery { filter, order, locate, .. } = self;
         let events = event_list(context, caches, filter)?;
         if matches!(order.by, EventColumn::Number | EventColumn::Time) {
@@ -263,13 +263,14 @@ impl Answering for EventsQuery {
             let with_losses = filter.actions.is_empty() || filter.actions.iter().any(|name| name == LOST);
             let list = Rows { events, losses: if with_losses { &context.trace.losses } else { &[] } };
             // The event that leads to a position is the one before it.
-            return Ok(page(context, self, list.len(), list.before(*locate), |row| list.get(row)));
+            return Ok(Sealed::new(&page(context, self, list.len(), list.before(*locate), |row| list.get(row))));
         }
         let all = || (0..events.len()).filter_map(|row| events.get(row)).collect();
         let sorted = caches.of::<SortedEvents>().of(context, filter, order.by, all);
         let wanted = locate.checked_sub(1);
         let located = sorted.iter().position(|index| Some(*index) == wanted).map(|row| row as u32);
-        Ok(page(context, self, sorted.len() as u32, located, |row| sorted.get(row as usize).copied().map(Place::Event)))
+        let place = |row: u32| sorted.get(row as usize).copied().map(Place::Event);
+        Ok(Sealed::new(&page(context, self, sorted.len() as u32, located, place)))
     }
 
     fn examples(device: &DeviceSummary) -> Vec<Self> {

@@ -24,7 +24,7 @@ fn check(lines: &str, width: f32, want: &[(Paint, u32, f32, f32)]) {
         ..SegmentsQuery::default()
     };
     let Answer::Segments(map) = session.answer(0, &Query::Segments(query)) else { panic!("a segment map") };
-    let blocks = map.blocks;
+    let blocks = &map.blocks;
     let left = SegmentMap::LABEL_WIDTH as f32;
     let got: Vec<_> = (0..blocks.len())
         .map(|i| (Paint(blocks.paint[i]), blocks.id[i], blocks.x0[i] - left, blocks.x1[i] - left))

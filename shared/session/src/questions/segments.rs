@@ -13,8 +13,8 @@ use analysis::segment_map::SegmentMap;
 use analysis::segment_order::{GroupKey, Placed, active_bytes, is_pinned};
 use analysis::segment_quads::{draw_outline, draw_pins, draw_segment, segment_row};
 use query::{
-    ColorBy, DeviceSummary, Label, Paint, Pin, Quads, SegmentDetail, SegmentGroup, SegmentHeading, SegmentLayout,
-    SegmentOrder, SegmentQuery, Segments, SegmentsQuery, Window, pool_name, stream_name,
+    ColorBy, DeviceSummary, Label, Paint, Pin, Quads, Sealed, SegmentDetail, SegmentGroup, SegmentHeading,
+    SegmentLayout, SegmentOrder, SegmentQuery, Segments, SegmentsQuery, Window, pool_name, stream_name,
 };
 use replay::{AllocatorState, ReservedRange};
 use trace::frames::StackId;
@@ -34,7 +34,7 @@ fn of_line(context: Context<'_>, state: &AllocatorState, stack: StackId) -> Matc
 }
 
 impl Answering for SegmentsQuery {
-    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Box<Segments>, String> {
+    fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Sealed<Segments>, String> {
         // A map shows all blocks. Those that a filter excludes are faint, like those that a search does not match.
         let filter = caches.of::<Terms>().all(context, &self.filter);
         // A search without a match leaves everything as it is.
@@ -122,7 +122,7 @@ impl Answering for SegmentsQuery {
                 });
             }
         }
-        Ok(Box::new(map_of))
+        Ok(Sealed::new(&map_of))
     }
 
     fn examples(device: &DeviceSummary) -> Vec<Self> {

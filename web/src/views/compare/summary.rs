@@ -35,8 +35,8 @@ fn moments(found: &RunComparison) -> Html {
     let [a, b] = &found.runs;
     html! {
         <p class="compare-moments dim" data-testid="compare-moments">
-            <span class="compare-key is-a">{ "A" }</span>{ name(&a.moment) }{ " " }
-            <span class="compare-key is-b">{ "B" }</span>{ name(&b.moment) }
+            <span><span class="compare-key is-a">{ "A" }</span>{ name(&a.moment) }</span>
+            <span><span class="compare-key is-b">{ "B" }</span>{ name(&b.moment) }</span>
         </p>
     }
 }

@@ -15,8 +15,7 @@ use filters::FilterForm;
 pub use glyph::glyph;
 pub use lost::sentence as lost_sentence;
 use query::{
-    Answer, EventColumn, EventFilter, EventOrder, EventRow, EventRows, EventTextQuery, EventsQuery, ListRow,
-    PartnerQuery, Query,
+    Answer, EventColumn, EventFilter, EventOrder, EventRow, EventTextQuery, EventsQuery, ListRow, PartnerQuery, Query,
 };
 use row::{Row, RowAction};
 use trace::units::{Count, Stream, counted};
@@ -145,8 +144,8 @@ pub fn Events() -> Html {
             let (model, asked_at) = (model.clone(), model.now().view.cursor);
             let reply = Callback::from(move |answer: Rc<Answer>| {
                 // Another key has moved the cursor since.
-                if let Answer::Events(EventRows { rows, .. }) = &*answer
-                    && let Some(row) = rows.first()
+                if let Answer::Events(page) = &*answer
+                    && let Some(row) = page.rows.first()
                     && model.now().view.cursor == asked_at
                 {
                     stand_on(&model, row);

@@ -317,7 +317,7 @@ fn heading_sums(heading: &SegmentHeading) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use query::diagnosis::FailedRequest;
-    use query::{ColorBy, Label, SegmentLayout, SegmentsQuery};
+    use query::{ColorBy, Label, Sealed, SegmentLayout, SegmentsQuery};
     use trace::totals::Totals;
     use trace::units::{PoolId, Stream};
 
@@ -369,7 +369,7 @@ pub(super) mod tests {
             totals: Totals::default(),
         };
         Scene {
-            answer: Rc::new(Answer::Segments(Box::new(map))),
+            answer: Rc::new(Answer::Segments(Sealed::new(&map))),
             palette: Rc::new(Palette::light()),
             scroll: 0.0,
             by_state: true,
@@ -428,7 +428,7 @@ pub(super) mod tests {
         };
         let mut map = to_scale(100.0);
         map.height = 20.0;
-        let answer = Rc::new(Answer::Segments(Box::new(map)));
+        let answer = Rc::new(Answer::Segments(Sealed::new(&map)));
         let scene = Scene { answer, ghost: Ghost::new(&failure), ..scene(Selection::None) };
         let mut log = SurfaceLog::default();
         let size = Size { width: 424.0 + 2.0 * MARGIN, height: 100.0, ratio: 1.0 };
@@ -511,7 +511,7 @@ pub(super) mod tests {
             reserved: 4096,
             active: 1024,
         });
-        let scene = Scene { answer: Rc::new(Answer::Segments(Box::new(map))), ..scene(Selection::None) };
+        let scene = Scene { answer: Rc::new(Answer::Segments(Sealed::new(&map))), ..scene(Selection::None) };
         let mut log = SurfaceLog::default();
         over(&mut log, &scene, scene.map().unwrap(), None, Size { width: 400.0, height: 100.0, ratio: 1.0 });
         assert!(log.0.iter().any(|line| line.contains("\"large pool\" at 12,62")), "{:#?}", log.0);
