@@ -44,7 +44,22 @@ const FLOORS: [(&str, &[&str]); 12] = [
     ("compare", &["allocator", "analysis", "codec", "query", "replay", "trace", "wire"]),
     ("doctor", &["allocator", "analysis", "codec", "query", "replay", "trace", "wire"]),
     ("whatif", &["allocator", "codec", "format", "query", "replay", "trace", "wire"]),
-    ("session", &["allocator", "analysis", "codec", "doctor", "format", "query", "replay", "trace", "whatif", "wire"]),
+    (
+        "session",
+        &[
+            "allocator",
+            "analysis",
+            "codec",
+            "compare",
+            "doctor",
+            "format",
+            "query",
+            "replay",
+            "trace",
+            "whatif",
+            "wire",
+        ],
+    ),
 ];
 
 /// What the page is built from: types, without anything that reads or computes.

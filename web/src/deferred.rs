@@ -1,7 +1,7 @@
 //! What is drawn by the second module of the page, which comes while the first one is already in use.
 //!
-//! The first module draws what everybody sees first: the start page and the timeline of a trace. The other views and all dialogs
-//! come a moment later, so that they don't delay it. Only pages that users install have two modules; in other builds everything
+//! The first module draws what everybody sees first: the start page and the timeline of a trace. The other views, the details and all
+//! dialogs come a moment later, so that they don't delay it. Only pages that users install have two modules; in other builds everything
 //! is there from the start.
 
 use std::cell::Cell;
@@ -24,6 +24,8 @@ pub enum Part {
     Dialog(Dialog),
     /// The page of a sweep.
     Sweep,
+    /// The details of what is selected.
+    Details,
     /// The text for screen readers.
     TextTwin,
     /// The menu of a right-click.

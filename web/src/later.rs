@@ -10,6 +10,7 @@ use crate::share::{ShareDialog, UploadsDialog};
 use crate::shell::{ExplainDialog, OfferDialog, job_dialog};
 use crate::views::category_rules::CategoryDialog;
 use crate::views::context_menu::ContextMenu;
+use crate::views::details::Details;
 use crate::views::folding::FoldingDialog;
 use crate::views::sweep::SweepView;
 use crate::views::text_twin::TextTwin;
@@ -56,6 +57,7 @@ fn draw(part: Part, model: &ModelHandle) -> Html {
             Some(Phase::Sweep(sweep)) => html! { <SweepView sweep={sweep.clone()} /> },
             _ => Html::default(),
         },
+        Part::Details => html! { <Details /> },
         Part::TextTwin => html! { <TextTwin /> },
         Part::ContextMenu => html! { <ContextMenu /> },
     }

@@ -19,7 +19,7 @@ use crate::remote::Remote;
 /// What to open.
 #[derive(Args, Debug)]
 pub(super) struct Open {
-    /// Files to open in the browser, which alone reads them; or the name of a job (see `vramscope ls`)
+    /// Files to open in the browser, which alone reads them; or a job of `vramscope ls`
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print the address without opening the browser

@@ -6,9 +6,9 @@ use yew::prelude::*;
 
 use super::sheet::Sheet;
 use crate::browser::{use_effect_with, use_narrow, window};
+use crate::deferred::{Deferred, Part};
 use crate::hooks::use_model;
 use crate::model::Action;
-use crate::views::details::Details;
 use crate::widgets::style::{pixels, set_style};
 
 /// The initial width in pixels, on a wide page and on a narrow one.
@@ -126,7 +126,7 @@ fn SidePane(props: &DetailsPaneProps) -> Html {
                 {onpointerdown} {onpointermove} {onlostpointercapture} {onkeydown} {ondblclick} data-testid="details-splitter" />
             <aside class="details-pane" ref={node} aria-label="Details" data-testid="details-pane">
                 if is_filled {
-                    <Details />
+                    <Deferred part={Part::Details} />
                 }
             </aside>
         </>

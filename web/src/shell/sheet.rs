@@ -7,9 +7,9 @@ use yew::prelude::*;
 
 use super::details_pane::DetailsPaneProps;
 use crate::browser::{use_effect_with, window};
+use crate::deferred::{Deferred, Part};
 use crate::hooks::use_model;
 use crate::model::{Action, Model, Selection};
-use crate::views::details::Details;
 use crate::widgets::icon::{Symbol, icon};
 use crate::widgets::style::{pixels, set_style};
 
@@ -186,7 +186,7 @@ pub fn Sheet(props: &DetailsPaneProps) -> Html {
                 </button>
                 <div id={BODY_ID} class="sheet-body">
                     if props.is_filled && (is_open || *is_dragging) {
-                        <Details />
+                        <Deferred part={Part::Details} />
                     }
                 </div>
             </div>

@@ -226,7 +226,7 @@ mod tests {
             ..FlameQuery::default()
         };
         match session.answer(0, &Query::Flame(query)) {
-            Answer::Flame(flame) => flame.boxes,
+            Answer::Flame(flame) => flame.boxes.clone(),
             other => panic!("{other:?}"),
         }
     }

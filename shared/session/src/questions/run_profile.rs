@@ -93,7 +93,7 @@ mod tests {
         let after = b.ask(0, &ask("b.pickle")).unwrap();
         let found = b.ask(0, &CompareRunsQuery { before, after }).unwrap();
         assert_eq!(found.growth(|memory| memory.allocated), 3 * MIB as i64);
-        assert_eq!(found.runs.map(|run| run.name), ["a.pickle", "b.pickle"]);
+        assert_eq!(found.runs.each_ref().map(|run| run.name.as_str()), ["a.pickle", "b.pickle"]);
         assert_eq!(
             found.sentence,
             "B's peak is 3.00 MiB higher (2.00 MiB → 5.00 MiB); nearly all of it is m/a.py:3 (f), which holds 5 tensors instead of 2."

@@ -71,7 +71,7 @@ fn boxes(session: &mut Session, bottom_up: bool) -> Vec<String> {
         ..FlameQuery::default()
     };
     let Answer::Flame(flame) = session.answer(0, &Query::Flame(query)) else { panic!("no flame graph") };
-    flame.boxes.into_iter().map(|b| [&*b.name, &*b.location].join("|")).collect()
+    flame.boxes.iter().map(|b| [&*b.name, &*b.location].join("|")).collect()
 }
 
 fn line(session: &mut Session) -> String {
