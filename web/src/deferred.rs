@@ -102,7 +102,7 @@ pub fn Deferred(props: &DeferredProps) -> Html {
         return drawn;
     }
     // Nobody asked for these.
-    if !*has_failed || matches!(props.part, Part::TextTwin | Part::ContextMenu) {
+    if !*has_failed || matches!(props.part, Part::TextTwin | Part::ContextMenu | Part::Details) {
         return Html::default();
     }
     html! {
