@@ -81,7 +81,7 @@ fn a_run_is_checked_against_budgets_and_the_runs_before() -> Result<()> {
     );
     ensure!(document["budgets"][1]["bytes"].as_u64() > Some(1024), "{document}");
 
-    // Within what several runs differ by, nothing is told: the larger run is one of them now.
+    // The larger run is in the baseline now, so what it needs is noise.
     repository.keep(&larger, &[])?;
     let only_rule = format!("{BASELINE}[[budget]]\nrule = \"peak+2%\"\n");
     let (code, text) = repository.check(&larger, &only_rule, &[])?;

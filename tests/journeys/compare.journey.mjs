@@ -137,12 +137,12 @@ test('a link to a comparison finds both files elsewhere', async (t) => {
   await says(other, 'compare-sentence', /^B's peak is 18\.0 MiB higher/);
 });
 
-test('a file that is alone, and one that is no trace, are told', async (t) => {
+test('a single file asks for another, and a file that is no trace is refused', async (t) => {
   const page = await openPage(t);
   await page.load(AFTER);
   await goTo(page, 'Compare');
   await says(page, 'compare-empty', /Drop a second file on this page/);
-  // What can't be read is told, and the comparison goes on with the next file.
+  // A file that can't be read shows its error; the next one is compared.
   await page.drop({ name: 'notes.bin', mimeType: 'application/octet-stream', buffer: Buffer.from([0, 1, 2, 3]) });
   await page.reach('error');
   await at(page, 'file-menu').click();

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use compare::{Options, compare, profile};
 use query::run_comparison::Comparability;
-use query::run_profile::{MomentChoice, RunProfile};
+use query::run_profile::RunProfile;
 use trace::units::{Bytes, counted};
 
-use super::diff::baseline::{Baseline, like};
+use super::diff::baseline::{Baseline, moment_like};
 use super::diff::loaded::Loaded;
 use super::diff::moment;
 use super::{refuse, show};
@@ -68,9 +68,8 @@ impl Set {
         };
         let loaded = Loaded::read(&self.run, self.device)?;
         let run = loaded.run();
-        let last = || run.whole_steps().max().map_or(MomentChoice::Peak, MomentChoice::Step);
         let wanted = self.at.as_deref().map(moment).transpose()?;
-        let choice = wanted.unwrap_or_else(|| runs.first().map_or_else(last, |first| like(&first.moment, &run)));
+        let choice = wanted.unwrap_or_else(|| moment_like(runs.first().map(|first| &first.moment), &run));
         let added = profile(&run, &choice)?;
         if let Some(other) = runs.iter().find(|other| is_of_another_kind(other, &added)) {
             return Err(format!(

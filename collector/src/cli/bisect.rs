@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use clap::Args;
@@ -11,7 +11,7 @@ use format::EXTENSION;
 use query::run_profile::{MomentChoice, RunProfile};
 use trace::units::{Bytes, distinguished};
 
-use super::diff::baseline::like;
+use super::diff::baseline::moment_like;
 use super::diff::loaded::Loaded;
 use super::message::note;
 use super::refuse;
@@ -116,7 +116,7 @@ impl Bisect {
         for file in folder.recordings()? {
             let loaded = Loaded::read(&file, self.device)?;
             let run = loaded.run();
-            runs.push(profile(&run, &like(&good.moment, &run))?);
+            runs.push(profile(&run, &moment_like(Some(&good.moment), &run))?);
         }
         // Of several processes, the one that needs most.
         let most = runs.into_iter().max_by_key(|run| run.memory.allocated);
@@ -150,9 +150,7 @@ impl Folder {
     fn recordings(&self) -> Result<Vec<PathBuf>, String> {
         let entries = fs::read_dir(&self.0).map_err(|error| format!("{} can't be read: {error}.", self.0.display()))?;
         let files = entries.flatten().map(|entry| entry.path());
-        Ok(files
-            .filter(|path| path.extension().is_some_and(|extension| Path::new(extension) == Path::new(EXTENSION)))
-            .collect())
+        Ok(files.filter(|path| path.extension().is_some_and(|extension| extension == EXTENSION)).collect())
     }
 }
 

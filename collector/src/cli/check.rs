@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use clap::Args;
 use compare::contract::{Budget, Spent, Subject};
 use compare::gate::{Checked, Rule};
-use compare::{Options, compare, middle, profile};
+use compare::{Options, compare, profile};
 use query::run_comparison::{Comparability, RunComparison};
-use query::run_profile::{MomentChoice, RunProfile};
+use query::run_profile::RunProfile;
 use query::{Category, parse_bytes};
 use serde::{Deserialize, Serialize};
 use trace::text::Escaped;
 
-use super::diff::baseline::{Baseline, like};
+use super::diff::baseline::{Baseline, moment_like};
 use super::diff::loaded::Loaded;
 use super::diff::{markdown, moment};
 use super::message::TRIPPED;
@@ -225,7 +225,7 @@ impl Check {
             (Some(path), _) => {
                 // Paths are those of the file that has them.
                 let path = self.config.parent().unwrap_or(Path::new("")).join(path);
-                let kept = Baseline::read(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+                let kept = Baseline::read(&path)?;
                 Some(kept.ok_or_else(|| {
                     format!("{} is no baseline. Make one: vramscope baseline set FILE RUN.", path.display())
                 })?)
@@ -235,10 +235,9 @@ impl Check {
         };
         let loaded = Loaded::read(&self.run, self.device)?;
         let run = loaded.run();
-        let base = kept.and_then(|kept| middle(kept.runs));
-        let last = || run.whole_steps().max().map_or(MomentChoice::Peak, MomentChoice::Step);
-        let of_base = base.as_ref().map(|(base, _)| like(&base.moment, &run));
-        let profiled = profile(&run, &at.or(of_base).unwrap_or_else(last))?;
+        let base = kept.map(Baseline::divided).transpose()?;
+        let choice = at.unwrap_or_else(|| moment_like(base.as_ref().map(|(base, _)| &base.moment), &run));
+        let profiled = profile(&run, &choice)?;
         let compared = base.map(|(base, peers)| compare(&base, &profiled, &Options { peers, ..Options::default() }));
         if let Some(compared) = compared.as_ref().filter(|compared| compared.comparability == Comparability::No) {
             let why = compared.differences.first().map_or("", |found| &found.consequence);

@@ -40,15 +40,17 @@ impl Baseline {
     ///
     /// Returns a sentence if it can't be read, or is a baseline that can't be used.
     pub(in super::super) fn read(path: &Path) -> Result<Option<Self>, String> {
-        if read::is_standard_input(path) {
-            return Ok(None);
-        }
-        let mut start = [0; START.len()];
-        let is_it = read::open(path)?.read_exact(&mut start).is_ok() && start == *START;
-        if !is_it {
+        // What comes through a pipe can be read only once, and is no baseline.
+        if read::is_standard_input(path) || path.exists() && !path.is_file() {
             return Ok(None);
         }
         let name = read::short_name_of(path);
+        let mut file = read::open(path).map_err(|why| format!("{name}: {why}"))?;
+        let mut start = [0; START.len()];
+        let is_it = file.read_exact(&mut start).is_ok() && start == *START;
+        if !is_it {
+            return Ok(None);
+        }
         let bytes = read::bytes(path, BASELINE_BYTES)?;
         if bytes.len() > BASELINE_BYTES {
             return Err(format!("{name}: a baseline has at most {}. Keep fewer runs.", Bytes(BASELINE_BYTES as u64)));
@@ -72,21 +74,23 @@ impl Baseline {
     }
 
     /// Returns the run in the middle, and the others.
-    pub(super) fn divided(self) -> Result<(RunProfile, Vec<RunProfile>), String> {
+    pub(in super::super) fn divided(self) -> Result<(RunProfile, Vec<RunProfile>), String> {
         middle(self.runs).ok_or_else(|| "This baseline has no runs.".to_owned())
     }
 }
 
-/// Returns the moment of a run that one of a baseline is compared with.
-pub(in super::super) fn like(moment: &ProfiledMoment, run: &Run<'_>) -> MomentChoice {
-    match moment.step {
-        // The same step, or else the last whole one: what is allocated once is there by then, too.
-        Some(step) => {
-            let last = run.whole_steps().max();
-            let same = run.whole_steps().find(|number| *number == step);
-            same.or(last).map_or(MomentChoice::Peak, MomentChoice::Step)
-        }
-        None if moment.is_peak => MomentChoice::Peak,
+/// Returns the moment of a run that is compared with a baseline of this moment, or that begins one.
+pub(in super::super) fn moment_like(moment: Option<&ProfiledMoment>, run: &Run<'_>) -> MomentChoice {
+    let last = || run.whole_steps().max().map_or(MomentChoice::Peak, MomentChoice::Step);
+    match moment {
+        None if run.has_history() => last(),
         None => MomentChoice::End,
+        Some(ProfiledMoment { step: Some(step), .. }) => {
+            // The same step, or else the last whole one: what is allocated once is there by then, too.
+            let same = run.whole_steps().find(|number| number == step);
+            same.map_or_else(last, MomentChoice::Step)
+        }
+        Some(moment) if moment.is_peak => MomentChoice::Peak,
+        Some(_) => MomentChoice::End,
     }
 }

@@ -15,7 +15,7 @@ use compare::{Options, compare, profile};
 use query::run_comparison::{Comparability, RunComparison};
 use query::run_profile::MomentChoice;
 
-use self::baseline::{Baseline, like};
+use self::baseline::{Baseline, moment_like};
 use self::loaded::Loaded;
 use super::message::TRIPPED;
 use super::progress::Progress;
@@ -99,23 +99,22 @@ impl Diff {
         if let (Some(_), Some(at)) = (&kept, &self.at) {
             return Err(format!("A baseline is of one moment. Leave out --at {at}."));
         }
-        let before = if kept.is_none() { Some(Loaded::read(&self.before, self.device)?) } else { None };
         let after = Loaded::read(&self.after, self.device)?;
         let progress = Progress::new("Comparing");
         let b = after.run();
-        let (base, peers, choice) = match (kept, &before) {
-            (Some(kept), _) => {
+        let (base, peers, choice) = match kept {
+            Some(kept) => {
                 let (base, peers) = kept.divided()?;
-                let choice = like(&base.moment, &b);
+                let choice = moment_like(Some(&base.moment), &b);
                 (base, peers, choice)
             }
-            (None, Some(before)) => {
+            None => {
+                let before = Loaded::read(&self.before, self.device)?;
                 let a = before.run();
                 let has_history = a.has_history() && b.has_history();
                 let choice = at.unwrap_or_else(|| MomentChoice::common(has_history, a.whole_steps(), b.whole_steps()));
                 (profile(&a, &choice)?, Vec::new(), choice)
             }
-            (None, None) => return Err("There is nothing to compare with.".to_owned()),
         };
         let compared = compare(&base, &profile(&b, &choice)?, &Options { map: self.map.clone(), peers });
         drop(progress);
