@@ -36,10 +36,10 @@ impl Answering for RunProfileQuery {
     fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Sealed<RunProfile>, String> {
         let profile = profiled(self, context, caches)?;
         if profile.lines.len() > PROFILED_LINES {
-            let lines = Count(profile.lines.len() as u64);
             return Err(format!(
-                "{} has {lines} lines, more than the page compares. `vramscope diff A B` compares any number.",
-                self.name
+                "{} has more than {} lines, too many for the page. `vramscope diff A B` compares any number.",
+                self.name,
+                Count(PROFILED_LINES as u64)
             ));
         }
         Ok(Sealed::new(&profile))
