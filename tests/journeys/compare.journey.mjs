@@ -95,7 +95,7 @@ test('the two change places, and other moments are compared', async (t) => {
 
 test('both runs are shown side by side, and settings are those of both', async (t) => {
   const page = await compared(t);
-  for (const view of ['timeline', 'segments', 'flame', 'heatmap']) {
+  for (const view of ['timeline', 'segments', 'heatmap']) {
     await at(page, `compare-view-${view}`).click();
     for (const pane of ['compare-pane-a', 'compare-pane-b']) await at(page, pane).getByTestId(`${view}-canvas`).first().waitFor();
     await answered(page);
@@ -113,6 +113,36 @@ test('both runs are shown side by side, and settings are those of both', async (
   const sizes = page.tab.locator('.compare-pane').getByTestId('heatmap-sizes');
   await sizes.first().click();
   await until('both show sizes', () => sizes.evaluateAll((all) => all.map((one) => one.ariaPressed)), (now) => now.join() === 'true,true');
+});
+
+test('the stacks of both are one graph, coloured by change', async (t) => {
+  const page = await compared(t);
+  await at(page, 'compare-view-flame').click();
+  const flame = at(page, 'flame-difference');
+  const sum = () => at(page, 'flame-sum').evaluate(({ dataset }) => [dataset.grew, dataset.shrank].map((bytes) => Number(bytes) / 1048576));
+  await until('all of the growth is in it', sum, (now) => now.join() === '18,0');
+  await flame.getByTestId('flame-canvas').waitFor();
+  await answered(page);
+  await page.screenshot('compare-flame');
+
+  // The line that moved is one box; a click zooms into it and selects it, and the graph of B's own tab is not zoomed.
+  await flame.getByTestId('flame-bottom-up').click();
+  await answered(page);
+  await flame.getByTestId('flame-as-table').click();
+  const line = flame.getByRole('treeitem').filter({ hasText: 'forward' });
+  await until('it is one row', () => line.count(), (count) => count === 1);
+  assert.match(await line.innerText(), /\+18\.0 MiB/);
+  await flame.getByTestId('flame-as-graph').click();
+  const box = await flame.getByTestId('flame-canvas').boundingBox();
+  await page.tab.mouse.click(box.x + 30, box.y + 30);
+  await until('it is zoomed into', () => flame.locator('.crumb').allInnerTexts(), (now) => now.length === 2);
+  assert.ok(!page.tab.url().includes('zoom='), page.tab.url());
+  await flame.getByTestId('flame-zoom-out').click();
+  await until('all is shown', () => flame.locator('.crumb').count(), (count) => count === 1);
+
+  // Swapped, it shrank.
+  await at(page, 'compare-swap').click();
+  await until('it shrank', sum, (now) => now.join() === '0,18');
 });
 
 test('a link to a comparison finds both files elsewhere', async (t) => {

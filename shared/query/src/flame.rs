@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Paint, Question, Sealed};
+use crate::run_stacks::RunStacks;
 use crate::term::is_any_category;
 
 /// Asks for the active allocations at a position, by stack.
@@ -14,6 +15,8 @@ pub struct FlameQuery {
     pub since: Option<u32>,
     /// Whether stacks that shrank since the earlier position are shown too, each as wide as the larger of both sums.
     pub differs: bool,
+    /// The stacks of another run: the difference from it is shown, in place of that from an earlier position.
+    pub base: Option<Sealed<RunStacks>>,
     /// Whether the innermost frame (the call site) comes first, rather than the outermost (the program's entry).
     pub bottom_up: bool,
     /// Whether runs of library frames are one box each.
@@ -163,7 +166,7 @@ pub struct FlameBox {
     pub frame: u32,
     /// Requested bytes below it.
     pub bytes: u64,
-    /// Requested bytes below it at the earlier position, if [`FlameQuery::differs`].
+    /// Requested bytes below it at the earlier position or in the other run, if [`FlameQuery::differs`].
     pub before: u64,
     /// Allocations below it.
     pub count: u32,
@@ -200,7 +203,7 @@ impl FlameBox {
 /// The active allocations at a position, or their growth, by stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flame {
-    /// The query.
+    /// The query, without the stacks of another run.
     pub query: FlameQuery,
     /// The boxes, root first, by depth and then from left to right.
     pub boxes: Vec<FlameBox>,

@@ -37,6 +37,7 @@ mod range;
 pub mod redaction;
 pub mod run_comparison;
 pub mod run_profile;
+pub mod run_stacks;
 mod sealed;
 mod search;
 mod segments;
@@ -171,6 +172,8 @@ macro_rules! for_each_question {
             Allocations($crate::AllocationsQuery),
             /// A run at one moment, in brief.
             RunProfile($crate::run_profile::RunProfileQuery),
+            /// The active memory of a run by stack, for the flame graph of another.
+            RunStacks($crate::run_stacks::RunStacksQuery),
             /// What changed from one run to another.
             CompareRuns($crate::run_comparison::CompareRunsQuery),
         }

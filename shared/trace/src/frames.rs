@@ -57,7 +57,7 @@ pub enum StackRecord {
 }
 
 /// Lists of plain values. Each distinct list is stored once, end to end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Interner<T> {
     items: Vec<T>,
     /// The end of list `i`; it starts where the previous one ends.
@@ -134,7 +134,7 @@ impl<T: bytemuck::NoUninit + PartialEq> Interner<T> {
 }
 
 /// All strings, frames and stacks of one file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Symbols {
     strings: Interner<u8>,
     frames: Vec<Frame>,

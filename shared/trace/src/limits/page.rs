@@ -62,6 +62,9 @@ pub const LINE_ROWS: usize = 1_000;
 /// Lines of a run that the page compares. `vramscope diff` compares any number.
 pub const PROFILED_LINES: usize = 20_000;
 
+/// Stacks of a run, or one for each category of it, whose difference from another run is drawn.
+pub const COMPARED_STACKS: usize = 100_000;
+
 /// Rows of one answer about the table of allocations: several screens.
 pub const ALLOCATION_ROWS: usize = 1_000;
 

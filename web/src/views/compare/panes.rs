@@ -8,6 +8,7 @@ use crate::browser::after_next_frame;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, FileKey, Setting, Tab};
 use crate::views::controls::choice;
+use crate::views::flame::difference::FlameDifference;
 use crate::views::view;
 
 /// Properties of [`Panes`].
@@ -45,10 +46,9 @@ pub fn Panes(props: &PanesProps) -> Html {
     };
     let is = |view| shown == view;
     let tab = match shown {
-        ComparedView::None => None,
+        ComparedView::None | ComparedView::Flame => None,
         ComparedView::Timeline => Some(Tab::Timeline),
         ComparedView::Segments => Some(Tab::Segments),
-        ComparedView::Flame => Some(Tab::Flame),
         ComparedView::Heatmap => Some(Tab::Heatmap),
     };
     html! {
@@ -58,10 +58,15 @@ pub fn Panes(props: &PanesProps) -> Html {
                 <div class="choices" role="group" aria-label="View of both runs">
                     { choice("compare-view-timeline", "Timeline", "Show both timelines", is(ComparedView::Timeline), show(ComparedView::Timeline)) }
                     { choice("compare-view-segments", "Segments", "Show the segments of both, each at its cursor", is(ComparedView::Segments), show(ComparedView::Segments)) }
-                    { choice("compare-view-flame", "Flame", "Show the flame graphs of both", is(ComparedView::Flame), show(ComparedView::Flame)) }
+                    { choice("compare-view-flame", "Flame", "Show the stacks of both in one graph, coloured by change", is(ComparedView::Flame), show(ComparedView::Flame)) }
                     { choice("compare-view-heatmap", "Heatmap", "Show the heatmaps of both", is(ComparedView::Heatmap), show(ComparedView::Heatmap)) }
                 </div>
             </div>
+            if let (ComparedView::Flame, Some(positions)) = (shown, props.positions) {
+                <div class="compare-view">
+                    <FlameDifference a={props.a} b={props.b} {positions} />
+                </div>
+            }
             if let Some(tab) = tab {
                 if let Some(positions) = props.positions {
                     <p class="compare-note dim">

@@ -33,6 +33,9 @@ pub struct FlameCanvasProps {
     /// Whether the graph grows upwards.
     #[prop_or_default]
     pub upwards: bool,
+    /// Whether its boxes are other ones than those of the flame tab: paths to them are not followed there.
+    #[prop_or_default]
+    pub is_apart: bool,
     /// Called with the index of a box that was clicked.
     pub on_pick: Callback<usize>,
     /// Called with the index of a box that was chosen with the keyboard.
@@ -52,6 +55,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     // Where the pointer is. What is there changes with the answer.
     let pointer = use_state_eq(|| None::<(f64, f64)>);
     let (size, upwards, chosen) = (canvas.size(), props.upwards, props.chosen);
+    let is_apart = upwards || props.is_apart;
     canvas.change(|picture| {
         picture.scene = props.answer.0.clone().map(|answer| Scene {
             answer,
@@ -96,8 +100,8 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
                 let scene = picture.scene.as_ref()?;
                 let boxes = &scene.flame()?.boxes;
                 let FlameBox { name, location, bytes, stack, .. } = boxes.get(found)?.clone();
-                // Transforms apply to the callees, and the paths of callers don't lead to boxes among those.
-                let path = if upwards { Vec::new() } else { scene.tree.zoom_path(boxes, found) };
+                // Transforms apply to the tab's graph.
+                let path = if is_apart { Vec::new() } else { scene.tree.zoom_path(boxes, found) };
                 Some(Subject::Frame { name, location, bytes, stack, path })
             })
         })
@@ -135,7 +139,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
                 let scene = picture.scene.as_ref()?;
                 let (tree, boxes) = (&scene.tree, &scene.flame()?.boxes);
                 // The current model, since keys may come faster than renders.
-                let at = match upwards {
+                let at = match is_apart {
                     true => chosen.unwrap_or(0),
                     false => tree.at_path(boxes, &model.now().view.flame_box).unwrap_or(0),
                 };

@@ -1,6 +1,7 @@
 //! The flame tab: live allocations at the cursor by stack, as a graph and as a table.
 
 mod canvas;
+pub mod difference;
 mod label;
 mod layout;
 mod picture;
@@ -23,8 +24,8 @@ use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::description::{Description, ROWS};
-use crate::hooks::{ModelHandle, use_answer, use_baseline, use_model};
-use crate::model::{Action, Dialog, Listing, Selection, Setting};
+use crate::hooks::{ModelHandle, use_answer, use_answer_of, use_baseline, use_model};
+use crate::model::{Action, Dialog, FileKey, Listing, Selection, Setting};
 use crate::views::category_rules::category_rules_button;
 use crate::views::controls::{sends, use_first_picture};
 use crate::views::moment::listing_control;
@@ -88,6 +89,7 @@ pub fn Flame() -> Html {
         width: *width,
         filter: view.filter.clone(),
         highlight: view.highlight.clone(),
+        base: None,
     };
     let above = view.flame_sandwich.map(|_| {
         Query::Flame(FlameQuery { bottom_up: true, sandwich: half(true), zoom: Vec::new(), ..question.clone() })
@@ -98,6 +100,10 @@ pub fn Flame() -> Html {
     let state = use_answer(Some(Query::State(StateQuery { position: at })));
     let tree = use_tree(answer.as_ref());
     let tree_above = use_tree(above.as_ref());
+    let on_zoom = {
+        let model = model.clone();
+        Callback::from(move |zoom| model.dispatch(Action::SetFlameZoom(zoom)))
+    };
     let on_width = {
         let width = width.clone();
         Callback::from(move |to| width.set(to))
@@ -150,21 +156,7 @@ pub fn Flame() -> Html {
         Some(Answer::Flame(flame)) => tree.at_path(&flame.boxes, &view.flame_box),
         _ => None,
     };
-    let chosen = use_answer(match view.selection {
-        Selection::Site(stack) => Some(Query::Site(SiteQuery { stack, position: at })),
-        Selection::Line(stack) => {
-            let moments = Moments { at, since: None };
-            Some(Query::Line(LineQuery { stack, moments, range: None, filter: Vec::new() }))
-        }
-        Selection::Allocation(id) => Some(Query::Allocation(AllocationQuery { id })),
-        _ => None,
-    });
-    let marked = match (answer.as_deref(), chosen.as_deref()) {
-        (Some(Answer::Flame(flame)), Some(Answer::Site(site))) => along(flame, &tree, &site.frames),
-        (Some(Answer::Flame(flame)), Some(Answer::Line(line))) => of_line(flame, &line.label),
-        (Some(Answer::Flame(flame)), Some(Answer::Allocation(detail))) => along(flame, &tree, &detail.alloc_stack),
-        _ => Vec::new(),
-    };
+    let marked = use_marked(model.current.map(|key| (key, view.device)), at, answer.as_ref(), &tree);
 
     let is_transformed = !view.flame_transforms.is_empty() || view.flame_sandwich.is_some();
     let body = match answer.as_deref() {
@@ -219,7 +211,7 @@ pub fn Flame() -> Html {
             if let Some(Answer::Flame(flame)) = answer.as_deref() {
                 { transforms::list(&model, &flame.names) }
                 { heading(flame, state.as_deref(), view.filter.is_empty() && !is_transformed) }
-                { breadcrumbs(&model, flame, &tree) }
+                { breadcrumbs(&view.flame_zoom, &on_zoom, flame, &tree) }
             }
             { body }
             <p class="visually-hidden" aria-live="polite" data-testid="flame-chosen">
@@ -248,6 +240,30 @@ fn use_tree(answer: Option<&Rc<Answer>>) -> Rc<Tree> {
         Some(Answer::Flame(flame)) => Tree::new(&flame.boxes),
         _ => Tree::default(),
     })
+}
+
+/// Returns the boxes of what is selected, from the root: of its stack, or of its line in all stacks.
+#[hook]
+fn use_marked(of: Option<(FileKey, u32)>, at: u32, answer: Option<&Rc<Answer>>, tree: &Tree) -> Vec<usize> {
+    let model = use_model();
+    let chosen = use_answer_of(
+        of,
+        match model.view.selection {
+            Selection::Site(stack) => Some(Query::Site(SiteQuery { stack, position: at })),
+            Selection::Line(stack) => {
+                let moments = Moments { at, since: None };
+                Some(Query::Line(LineQuery { stack, moments, range: None, filter: Vec::new() }))
+            }
+            Selection::Allocation(id) => Some(Query::Allocation(AllocationQuery { id })),
+            _ => None,
+        },
+    );
+    match (answer.map(Rc::as_ref), chosen.as_deref()) {
+        (Some(Answer::Flame(flame)), Some(Answer::Site(site))) => along(flame, tree, &site.frames),
+        (Some(Answer::Flame(flame)), Some(Answer::Line(line))) => of_line(flame, &line.label),
+        (Some(Answer::Flame(flame)), Some(Answer::Allocation(detail))) => along(flame, tree, &detail.alloc_stack),
+        _ => Vec::new(),
+    }
 }
 
 /// Returns the name of the chosen box.
@@ -287,34 +303,42 @@ fn along(flame: &FlameAnswer, tree: &Tree, frames: &[FrameText]) -> Vec<usize> {
     tree.along(&flame.boxes, frames, &parts, flame.query.bottom_up)
 }
 
+/// Renders how much of the graph the search matches.
+fn matched(flame: &FlameAnswer) -> Option<Html> {
+    let bytes = flame.matched?;
+    Some(html! {
+        <span class="flame-matched" data-testid="flame-matched" data-bytes={bytes.to_string()}>
+            { format!("{} matched ({})", Bytes(bytes), share(bytes, flame.total)) }
+        </span>
+    })
+}
+
+/// Renders what grew and what shrank in a graph that differs. `between` says between what.
+fn changed(flame: &FlameAnswer, between: &str) -> Html {
+    let (after, before) = flame.boxes.first().map_or((0, 0), |root| (root.bytes, root.before));
+    // Each stack is as wide as the larger of its two sums, so the total exceeds either sum by what grew or shrank.
+    let (grew, shrank) = (flame.total.saturating_sub(before), flame.total.saturating_sub(after));
+    html! {
+        <p class="flame-sum" data-testid="flame-sum" data-total={flame.total.to_string()}
+            data-grew={grew.to_string()} data-shrank={shrank.to_string()}>
+            <b>{ change(after, before) }</b>{ format!(", {between}: ") }
+            <span class="flame-swatch grew" aria-hidden="true" />{ format!("{} grew, ", Bytes(grew)) }
+            <span class="flame-swatch shrank" aria-hidden="true" />{ format!("{} shrank", Bytes(shrank)) }
+            { matched(flame) }
+        </p>
+    }
+}
+
 /// Renders the total of the graph and its share of the requested bytes.
 fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html {
     let requested = match state {
         Some(Answer::State(state)) if state.position == flame.query.position => Some(state.totals.requested),
         _ => None,
     };
-    let (count, after, before) = flame.boxes.first().map_or((0, 0, 0), |root| (root.count, root.bytes, root.before));
-    let matched = flame.matched.map(|bytes| {
-        html! {
-            <span class="flame-matched" data-testid="flame-matched" data-bytes={bytes.to_string()}>
-                { format!("{} matched ({})", Bytes(bytes), share(bytes, flame.total)) }
-            </span>
-        }
-    });
+    let count = flame.boxes.first().map_or(0, |root| root.count);
+    let matched = matched(flame);
     if let (Some(since), true) = (flame.query.since, flame.query.differs) {
-        let events = format!("event {} to {}", Count(since.into()), Count(flame.query.position.into()));
-        // Each stack is as wide as the larger of its two sums, so the total exceeds the sum of either moment by what
-        // grew or shrank.
-        let (grew, shrank) = (flame.total.saturating_sub(before), flame.total.saturating_sub(after));
-        return html! {
-            <p class="flame-sum" data-testid="flame-sum" data-total={flame.total.to_string()}
-                data-grew={grew.to_string()} data-shrank={shrank.to_string()}>
-                <b>{ change(after, before) }</b>{ format!(", {events}: ") }
-                <span class="flame-swatch grew" aria-hidden="true" />{ format!("{} grew, ", Bytes(grew)) }
-                <span class="flame-swatch shrank" aria-hidden="true" />{ format!("{} shrank", Bytes(shrank)) }
-                { matched }
-            </p>
-        };
+        return changed(flame, &format!("event {} to {}", Count(since.into()), Count(flame.query.position.into())));
     }
     if let Some(since) = flame.query.since {
         let ends = format!(
@@ -350,11 +374,10 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
 
 /// Renders the zoomed path as links back out. Its row is there before the first zoom as well: the graph stays where it is under
 /// the pointer.
-fn breadcrumbs(model: &ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
-    let zoom = &model.view.flame_zoom;
+fn breadcrumbs(zoom: &[u32], on_zoom: &Callback<Vec<u32>>, flame: &FlameAnswer, tree: &Tree) -> Html {
     let out = |length: usize| {
-        let (model, zoom) = (model.clone(), zoom.iter().copied().take(length).collect::<Vec<_>>());
-        Callback::from(move |_: MouseEvent| model.dispatch(Action::SetFlameZoom(zoom.clone())))
+        let (on_zoom, zoom) = (on_zoom.clone(), zoom.iter().copied().take(length).collect::<Vec<_>>());
+        Callback::from(move |_: MouseEvent| on_zoom.emit(zoom.clone()))
     };
     html! {
         <nav class="crumbs" aria-label="Zoom path">
@@ -374,38 +397,52 @@ fn breadcrumbs(model: &ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
     }
 }
 
-/// Renders the toolbar above the graph. `chosen` is the name of the chosen box.
-fn bar(model: &ModelHandle, chosen: Option<&str>) -> Html {
-    let (bottom_up, folds) = (model.view.settings.flame_bottom_up, model.view.settings.folds);
-    let differs = model.view.settings.flame_differs;
-    let (by_category, as_table) = (model.view.settings.flame_by_category, model.view.settings.flame_as_table);
-    let send = |action: Action| {
+/// Renders the choices of how a graph is laid out.
+fn layout_choices(model: &ModelHandle) -> Html {
+    let settings = &model.view.settings;
+    let (bottom_up, folds) = (settings.flame_bottom_up, settings.folds);
+    let (by_category, as_table) = (settings.flame_by_category, settings.flame_as_table);
+    let send = |setting: Setting| {
         let model = model.clone();
-        Callback::from(move |()| model.dispatch(action.clone()))
+        Callback::from(move |()| model.dispatch(Action::Set(setting)))
     };
     html! {
-        <Toolbar label="Flame graph">
+        <>
             <div class="segmented" role="group" aria-label="Direction">
-                { toggle(!bottom_up, &send(Action::Set(Setting::FlameBottomUp(false))), "flame-top-down",
+                { toggle(!bottom_up, &send(Setting::FlameBottomUp(false)), "flame-top-down",
                     Some("From the program's entry point down to the allocating frame"), html! { "Top-down" }) }
-                { toggle(bottom_up, &send(Action::Set(Setting::FlameBottomUp(true))), "flame-bottom-up",
+                { toggle(bottom_up, &send(Setting::FlameBottomUp(true)), "flame-bottom-up",
                     Some("From the allocating frame up to the program's entry point"), html! { "Bottom-up" }) }
             </div>
             <div class="segmented" role="group" aria-label="Show as">
-                { toggle(!as_table, &send(Action::Set(Setting::FlameAsTable(false))), "flame-as-graph", None, html! { "Graph" }) }
-                { toggle(as_table, &send(Action::Set(Setting::FlameAsTable(true))), "flame-as-table", None, html! { "Table" }) }
+                { toggle(!as_table, &send(Setting::FlameAsTable(false)), "flame-as-graph", None, html! { "Graph" }) }
+                { toggle(as_table, &send(Setting::FlameAsTable(true)), "flame-as-table", None, html! { "Table" }) }
             </div>
-            { toggle(folds, &send(Action::Set(Setting::Folds(!folds))), "flame-fold",
+            { toggle(folds, &send(Setting::Folds(!folds)), "flame-fold",
                     Some("Show each run of frames of PyTorch, Python and installed packages as one box"), html! { "Fold library frames" }) }
-            { toggle(by_category, &send(Action::Set(Setting::FlameByCategory(!by_category))), "flame-by-category",
+            { toggle(by_category, &send(Setting::FlameByCategory(!by_category)), "flame-by-category",
                     Some("Show what memory is used for as the first level"), html! { "By category" }) }
-            if by_category { { category_rules_button(model) } }
+        </>
+    }
+}
+
+/// Renders the toolbar above the graph. `chosen` is the name of the chosen box.
+fn bar(model: &ModelHandle, chosen: Option<&str>) -> Html {
+    let differs = model.view.settings.flame_differs;
+    let on_differs = {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(Action::Set(Setting::FlameDiffers(!differs))))
+    };
+    html! {
+        <Toolbar label="Flame graph">
+            { layout_choices(model) }
+            if model.view.settings.flame_by_category { { category_rules_button(model) } }
             <button type="button" class="quiet-button" onclick={sends(model, Action::OpenDialog(Dialog::Folding))} data-testid="flame-rules">
                 { "Folding rules…" }
             </button>
             { listing_control(model) }
             if model.view.settings.listing == Listing::Growth {
-                { toggle(differs, &send(Action::Set(Setting::FlameDiffers(!differs))), "flame-differs",
+                { toggle(differs, &on_differs, "flame-differs",
                     Some("Also show what shrank, coloured by change"), html! { "Differences" }) }
             }
             { transforms::menu(model, chosen) }

@@ -35,7 +35,7 @@ pub struct TreeRow {
 
 /// Returns the visible rows, where the branches in `toggled` are in the opposite of their initial state.
 pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> Vec<TreeRow> {
-    let total = boxes.first().map_or(0, |root| root.bytes);
+    let total = boxes.first().map_or(0, |root| root.bytes.max(root.before));
     let mut rows = Vec::new();
     let mut stack: Vec<(usize, u64)> = if boxes.is_empty() { Vec::new() } else { vec![(0, 0)] };
     while let Some((index, above)) = stack.pop() {
