@@ -3,6 +3,7 @@
 pub mod access;
 pub mod announcement;
 pub mod assets;
+mod baseline;
 mod brief_lock;
 pub mod bus;
 pub mod cli;

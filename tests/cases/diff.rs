@@ -2,6 +2,8 @@
 
 #[path = "check.rs"]
 mod check;
+#[path = "on_server.rs"]
+mod on_server;
 
 use std::fs;
 use std::process::Command;

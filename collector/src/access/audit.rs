@@ -64,6 +64,16 @@ pub fn tail_removed(session: &str, (number, bytes): (u32, u64)) {
     tracing::warn!(target: TARGET, session = id(session), number, bytes, "incomplete batch removed after a stop");
 }
 
+/// Notes that a client kept a baseline. Its name was checked.
+pub fn baseline_kept(caller: &Caller, baseline: &str) {
+    tracing::info!(target: TARGET, who = caller.name(), peer = %caller.peer, baseline, "baseline kept");
+}
+
+/// Notes that a client deleted a baseline.
+pub fn baseline_deleted(caller: &Caller, baseline: &str) {
+    tracing::info!(target: TARGET, who = caller.name(), peer = %caller.peer, baseline, "baseline deleted");
+}
+
 /// Notes that a client pinned a session, so that the server keeps it, or unpinned it.
 pub fn session_pinned(caller: &Caller, session: &str, is_pinned: bool) {
     let (who, peer) = (caller.name(), caller.peer);

@@ -8,11 +8,11 @@ use std::process::{Command, ExitCode};
 use clap::Args;
 use compare::profile;
 use format::EXTENSION;
-use query::run_profile::{MomentChoice, RunProfile};
+use query::run_profile::RunProfile;
 use trace::units::{Bytes, distinguished};
 
 use super::diff::baseline::moment_like;
-use super::diff::loaded::Loaded;
+use super::diff::loaded::{Loaded, common_moment, profiles};
 use super::message::note;
 use super::refuse;
 
@@ -84,12 +84,9 @@ impl Bisect {
 
     /// Reads the good and the bad run.
     fn ends(&self) -> Result<[RunProfile; 2], String> {
-        let good = Loaded::read(&self.good, self.device)?;
-        let bad = Loaded::read(&self.bad, self.device)?;
-        let (a, b) = (good.run(), bad.run());
-        let has_history = a.has_history() && b.has_history();
-        let choice = MomentChoice::common(has_history, a.whole_steps(), b.whole_steps());
-        let ends = [profile(&a, &choice)?, profile(&b, &choice)?];
+        let mut runs = Loaded::both([&self.good, &self.bad], self.device)?;
+        let choice = common_moment(&runs);
+        let ends = profiles(&mut runs, &choice)?;
         let [good, bad] = &ends;
         if bad.memory.allocated <= good.memory.allocated {
             return Err(format!(

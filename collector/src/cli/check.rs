@@ -15,10 +15,11 @@ use query::{Category, parse_bytes};
 use serde::{Deserialize, Serialize};
 use trace::text::Escaped;
 
-use super::diff::baseline::{Baseline, moment_like};
+use super::diff::baseline::{Baseline, moment_like, read_baseline};
 use super::diff::loaded::Loaded;
 use super::diff::{markdown, moment};
 use super::message::TRIPPED;
+use super::remote_file::RemoteFile;
 use super::{print_json, refuse, show};
 
 /// The file that is read unless another one is named.
@@ -224,8 +225,11 @@ impl Check {
         let kept = match (&contract.baseline, has_rules) {
             (Some(path), _) => {
                 // Paths are those of the file that has them.
-                let path = self.config.parent().unwrap_or(Path::new("")).join(path);
-                let kept = Baseline::read(&path)?;
+                let path = match RemoteFile::of(path) {
+                    Some(_) => path.clone(),
+                    None => self.config.parent().unwrap_or(Path::new("")).join(path),
+                };
+                let kept = read_baseline(&path)?;
                 Some(kept.ok_or_else(|| {
                     format!("{} is no baseline. Make one: vramscope baseline set FILE RUN.", path.display())
                 })?)

@@ -112,8 +112,9 @@ impl Doctor {
 impl Examined {
     fn of(path: &Path, rules: &OwnRules, options: &Doctor) -> Self {
         let &Doctor { verbose: is_verbose, failure, .. } = options;
-        let name = path.display().to_string();
-        match contents(path) {
+        let read = contents(path);
+        let name = read::given(path);
+        match read {
             Ok(Contents::Trace(imported)) => {
                 let _progress = Progress::new(format!("Looking into {}", short_name_of(path)));
                 let found = FileDiagnosis::with(name, *imported, rules.clone(), failure);

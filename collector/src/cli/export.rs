@@ -13,7 +13,9 @@ use super::output::Overwrite;
 use super::progress::Progress;
 use super::read::{is_standard_input, name_of};
 use super::redaction::RedactionOptions;
+use super::remote_file::RemoteFile;
 use super::{refuse, show};
+use crate::file_name::file_name;
 use crate::offline;
 
 /// The options of `export`.
@@ -81,6 +83,9 @@ impl Export {
 fn stem(file: &Path) -> String {
     if is_standard_input(file) {
         return "trace".to_owned();
+    }
+    if let Some(remote) = RemoteFile::of(file) {
+        return file_name(&remote.name(file), "trace");
     }
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut stem = name.as_str();

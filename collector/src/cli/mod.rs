@@ -34,6 +34,7 @@ mod pull;
 mod push;
 mod read;
 mod redaction;
+mod remote_file;
 mod replay;
 mod report;
 mod rules;

@@ -1,7 +1,8 @@
-//! Reading a file, or standard input for `-`: plain, `.gz` or `.zst`, told by the first bytes and not by the name.
+//! Reading a file, standard input for `-`, or [what is on a server](RemoteFile): plain, `.gz` or `.zst`, told by the first bytes and
+//! not by the name.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +12,7 @@ use trace::units::{Bytes, counted};
 
 use super::message::one_line;
 use super::progress::Progress;
+use super::remote_file::RemoteFile;
 
 /// Bytes read at once: large enough that the calls cost nothing, small enough for the cache.
 const CHUNK: usize = 4 << 20;
@@ -62,13 +64,16 @@ pub(super) fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     unpacked(bytes, most).map_err(|error| error.to_string())
 }
 
-/// Opens a file, or standard input.
+/// Opens a file, standard input, or what is on a server.
 pub(super) fn open(path: &Path) -> Result<Box<dyn Read>, String> {
     if is_standard_input(path) {
         return match IS_INPUT_READ.swap(true, Ordering::Relaxed) {
             true => Err("Standard input can be read only once. Name - in one place.".to_owned()),
             false => Ok(Box::new(io::stdin().lock())),
         };
+    }
+    if let Some(remote) = RemoteFile::of(path) {
+        return Ok(Box::new(Cursor::new(remote.fetch(path)?)));
     }
     let file = File::open(path).map_err(|error| sentence(&error))?;
     // A folder can be opened here, and read nowhere.
@@ -85,13 +90,25 @@ pub(super) fn is_standard_input(path: &Path) -> bool {
 
 /// Returns the name of a file for people.
 pub(super) fn name_of(path: &Path) -> String {
-    if is_standard_input(path) { "Standard input".to_owned() } else { one_line(&path.to_string_lossy()) }
+    match RemoteFile::of(path) {
+        Some(remote) => remote.name(path),
+        None if is_standard_input(path) => "Standard input".to_owned(),
+        None => one_line(&path.to_string_lossy()),
+    }
+}
+
+/// Returns the path of a file as it was given; of what is on a server its name, since a link has its token in it.
+pub(super) fn given(path: &Path) -> String {
+    RemoteFile::of(path).map_or_else(|| path.display().to_string(), |remote| remote.name(path))
 }
 
 /// Returns the name of a file without its folder, for a line on a terminal.
 pub(super) fn short_name_of(path: &Path) -> String {
-    let name = if is_standard_input(path) { None } else { path.file_name() };
-    name.map_or_else(|| name_of(path).to_lowercase(), |name| one_line(&name.to_string_lossy()))
+    if is_standard_input(path) {
+        return name_of(path).to_lowercase();
+    }
+    let name = path.file_name().filter(|_| RemoteFile::of(path).is_none());
+    name.map_or_else(|| name_of(path), |name| one_line(&name.to_string_lossy()))
 }
 
 /// Returns an error of the system as sentences: what, and what next.

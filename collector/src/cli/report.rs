@@ -9,7 +9,7 @@ use report::FileReport;
 
 use super::gate::{self, FailOn, GATE_STATUS};
 use super::progress::Progress;
-use super::read::{name_of, read, short_name_of};
+use super::read::{given, name_of, read, short_name_of};
 use super::rules::RuleOptions;
 use super::{UNUSABLE, print_json, refuse, show};
 
@@ -76,7 +76,7 @@ impl Report {
                 Err(sentence) => {
                     is_unreadable = true;
                     refuse(&format!("{}: {sentence}", name_of(path)));
-                    Reported::Unreadable { path: path.display().to_string(), error: sentence }
+                    Reported::Unreadable { path: given(path), error: sentence }
                 }
             };
             match reported {
@@ -117,7 +117,7 @@ fn compares(file: &FileReport) -> bool {
 fn report(path: &Path, rules: &OwnRules, steps: Option<(u64, u64)>) -> Result<FileReport, String> {
     let imported = read(path)?;
     let _progress = Progress::new(format!("Looking into {}", short_name_of(path)));
-    Ok(FileReport::with(path.display().to_string(), imported, rules.clone(), steps))
+    Ok(FileReport::with(given(path), imported, rules.clone(), steps))
 }
 
 /// Reads the numbers of two steps: `3:40`.

@@ -23,7 +23,7 @@ use crate::announcement::{Announced, Announcement, state_folder};
 use crate::assets;
 use crate::bus::LocalBus;
 use crate::ingest::{Retention, Sessions};
-use crate::server::{self, App, Embedding, Hosts, Network, Proxies, Tls};
+use crate::server::{self, App, Baselines, Embedding, Hosts, Network, Proxies, Tls};
 use crate::shares::{Shares, Terms};
 use crate::size;
 use crate::store::SegmentStore;
@@ -108,6 +108,15 @@ fn kept(text: &str) -> Result<u64, String> {
     })
 }
 
+/// What a server keeps in its folder.
+struct Opened {
+    sessions: Sessions,
+    shares: Shares,
+    baselines: Baselines,
+    /// Ends, with a sentence for people, when the object store can't be used any more, or never.
+    refused: BoxFuture<'static, String>,
+}
+
 impl Serve {
     /// Serves until Ctrl-C.
     pub(super) fn run(self) -> ExitCode {
@@ -176,7 +185,7 @@ impl Serve {
         };
         let listener = bound.map_err(|error| refused(address, &error))?;
         let address = listener.local_addr().map_err(|error| refused(address, &error))?;
-        let (sessions, shares, refused) = self.sessions(&access)?;
+        let Opened { sessions, shares, baselines, refused } = self.sessions(&access)?;
         runtime.spawn(end_in_time(sessions.stopping(), ServerLimits::default()));
         let ended = runtime.block_on(async {
             let (is_encrypted, is_behind_proxy) = (tls.is_some(), !self.behind_proxy.is_empty());
@@ -194,7 +203,8 @@ impl Serve {
                 tracing::warn!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
             let app = App::new(sessions, Hosts::new(address, &self.host)).at(address);
-            let app = app.sharing(shares).encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
+            let app =
+                app.sharing(shares).keeping(baselines).encrypted(tls).behind(Proxies::new(self.behind_proxy.clone()));
             let app = app.framed_by(Embedding::by(self.embed_origin.clone()));
             if !files.is_empty() {
                 let shown = offered(&app.files, files, address, token)?;
@@ -220,9 +230,8 @@ impl Serve {
         ended
     }
 
-    /// Opens the sessions of the folder, and the traces that are shared.
-    /// The future ends, with a sentence for people, when the object store can't be used any more, or ever.
-    fn sessions(&self, access: &Arc<Access>) -> Result<(Sessions, Shares, BoxFuture<'static, String>), String> {
+    /// Opens what the folder keeps.
+    fn sessions(&self, access: &Arc<Access>) -> Result<Opened, String> {
         let folder = self.data.clone().unwrap_or_else(default_folder);
         tracing::debug!(folder = &*folder.to_string_lossy(), "data folder");
         let limits = ServerLimits::default();
@@ -236,13 +245,14 @@ impl Serve {
             most_seconds: self.share_days.map(|days| u64::from(days) * 86_400),
             allows_public: self.public_links,
         };
+        let baselines = Baselines::new(store.shared().1);
         let shares = Shares::open(store.shared(), ShareLimits::default(), terms);
         let bus = Arc::new(LocalBus::new(limits.viewer_bytes));
         let sessions =
             Sessions::open(store, bus, limits, Retention::new(self.keep_days, self.keep_bytes), Arc::clone(access));
         let sessions =
             sessions.map_err(|error| format!("The sessions in {} can't be read: {error}.", folder.display()))?;
-        Ok((sessions, shares, refused))
+        Ok(Opened { sessions, shares, baselines, refused })
     }
 
     /// Returns who may use the server.

@@ -13,7 +13,7 @@ use whatif::{Bounds, SelfCheck};
 use super::fit::Fit;
 use super::parallel;
 use super::progress::Progress;
-use super::read::name_of;
+use super::read::{given, name_of};
 use super::subject::{Subject, SubjectOptions};
 use super::whatif::{INFERRED, NEEDS, named, on, write_check};
 use super::{refuse, show_as};
@@ -96,7 +96,7 @@ impl Tune {
     fn answer(&self) -> Result<Printed, String> {
         // The file itself is not needed any more.
         let subject = self.subject.subject()?.0;
-        Printed::new(self.subject.file.display().to_string(), subject, self.goal)
+        Printed::new(given(&self.subject.file), subject, self.goal)
     }
 }
 

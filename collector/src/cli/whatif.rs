@@ -16,7 +16,7 @@ use super::fit::Fit;
 use super::gate::{self, FailOn, GATE_STATUS};
 use super::output::{Overwrite, next_step};
 use super::progress::Progress;
-use super::read::name_of;
+use super::read::{given, name_of};
 use super::subject::{Source, Subject, SubjectOptions};
 use super::{one_line, parallel, refuse, show_as};
 
@@ -128,7 +128,7 @@ impl WhatIf {
             write_run(&subject, source, conf, (out, self.overwrite))?;
         }
         let Subject { device, requests, baseline, is_capacity_inferred, .. } = subject;
-        let file = self.subject.file.display().to_string();
+        let file = given(&self.subject.file);
         let (bounds, at_start) = (requests.bounds(), requests.reserved_at_start());
         let selfcheck = baseline.check;
         Ok(Printed { file, device, selfcheck, bounds, at_start, is_capacity_inferred, runs })

@@ -4,6 +4,7 @@
 //! here.
 
 mod address;
+mod baselines;
 mod request;
 mod sessions;
 

@@ -12,7 +12,9 @@ use super::Remote;
 pub struct Listed {
     /// Its id.
     pub id: String,
-    /// The job that it belongs to.
+    /// Its name.
+    pub name: String,
+    /// The job that it belongs to; empty if it belongs to none.
     pub job: String,
     /// `live`, `ended` or `lost`.
     pub state: String,

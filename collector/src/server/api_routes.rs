@@ -3,7 +3,7 @@
 use axum::extract::DefaultBodyLimit;
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post, put};
-use trace::limits::PASTED_BYTES;
+use trace::limits::{KEPT_BASELINE_BYTES, PASTED_BYTES};
 
 use super::token::{Need, Needs};
 use super::{App, routes};
@@ -84,6 +84,15 @@ pub(super) fn api_routes() -> Vec<Route> {
         Route::new("/api/v1/traces/{token}/expiry", &[(M::PUT, Unless(Share))], put(shares::links::set_expiry)),
         Route::new("/api/v1/traces/{token}/trace", &[(M::GET, Unless(Read))], get(shares::trace::shared_trace)),
         Route::new("/api/v1/traces/{token}/picture.png", &[(M::GET, Unless(Read))], get(shares::picture::link_picture)),
+        Route::new("/api/v1/baselines", &[(M::GET, Token(Share))], get(routes::baselines::list)),
+        Route::new(
+            "/api/v1/baselines/{name}",
+            &[(M::GET, Token(Share)), (M::PUT, Token(Share)), (M::DELETE, Token(Share))],
+            get(routes::baselines::one)
+                .put(routes::baselines::keep)
+                .delete(routes::baselines::delete)
+                .layer(DefaultBodyLimit::max(KEPT_BASELINE_BYTES)),
+        ),
         Route::new("/metrics", &[(M::GET, Token(Read))], get(routes::metrics)),
     ]
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use trace::limits::ServerLimits;
 
+use super::baselines::Baselines;
 use super::demo::Demo;
 use super::download_slots::DownloadSlots;
 use super::embedding::Embedding;
@@ -33,6 +34,8 @@ pub struct App {
     pub(super) pickles: Arc<DownloadSlots>,
     /// The traces that are shared by links; `None` if this server shares none.
     pub(super) shares: Option<Arc<Shares>>,
+    /// The baselines that it keeps; `None` if it keeps none.
+    pub(super) baselines: Option<Arc<Baselines>>,
     /// How connections are encrypted, if they are.
     pub(super) tls: Option<Arc<Tls>>,
     /// The proxies that are trusted.
@@ -56,6 +59,7 @@ impl App {
             demo: Arc::default(),
             address: None,
             shares: None,
+            baselines: None,
             tls: None,
             proxies: Arc::default(),
             embedding: Arc::default(),
@@ -80,6 +84,13 @@ impl App {
     #[must_use]
     pub fn sharing(mut self, shares: Shares) -> Self {
         self.shares = Some(Arc::new(shares));
+        self
+    }
+
+    /// Keeps baselines.
+    #[must_use]
+    pub fn keeping(mut self, baselines: Baselines) -> Self {
+        self.baselines = Some(Arc::new(baselines));
         self
     }
 

@@ -6,6 +6,7 @@
 mod access_log;
 mod api_routes;
 mod app;
+mod baselines;
 mod client_io;
 mod coding;
 mod connection_slots;
@@ -46,6 +47,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use app::App;
+pub use baselines::Baselines;
 pub use connections::listen;
 pub use embedding::Embedding;
 pub use host::Hosts;

@@ -56,6 +56,10 @@ pub(super) static OPENAPI: LazyLock<String> =
         routes::shares::links::set_expiry,
         routes::shares::trace::shared_trace,
         routes::shares::picture::link_picture,
+        routes::baselines::list,
+        routes::baselines::one,
+        routes::baselines::keep,
+        routes::baselines::delete,
         routes::metrics::metrics,
     ),
     modifiers(&TokenScheme, &Denials)

@@ -210,6 +210,10 @@ fn each_role_may_do_its_own_and_admin_everything() -> Result<()> {
         ("PUT", "/api/v1/traces/uploads/{id}", "share", 400),
         ("DELETE", "/api/v1/traces/uploads/{id}", "share", 404),
         ("POST", "/api/v1/traces/uploads/{id}/finish", "share", 404),
+        ("GET", "/api/v1/baselines", "share", 200),
+        ("GET", "/api/v1/baselines/{name}", "share", 404),
+        ("PUT", "/api/v1/baselines/{name}", "share", 400),
+        ("DELETE", "/api/v1/baselines/{name}", "share", 404),
         // No link has this token.
         ("GET", "/api/v1/traces/{token}", "read", 404),
         ("GET", "/api/v1/traces/{token}/trace", "read", 404),

@@ -18,7 +18,7 @@ use self::measured::Measured;
 use super::choice;
 use super::device::choose;
 use super::progress::Progress;
-use super::read::{is_standard_input, name_of, read, short_name_of};
+use super::read::{given, is_standard_input, name_of, read, short_name_of};
 use super::setting::{self, Driver};
 use super::subject::Subject;
 use super::{refuse, show_as};
@@ -122,7 +122,7 @@ impl Bench {
             }
         };
         Ok(Benched {
-            subject: self.subject.display().to_string(),
+            subject: given(&self.subject),
             driver: self.driver.to_string(),
             rounds: gpu.as_ref().map(|_| self.rounds),
             gpu,

@@ -1,13 +1,15 @@
 //! A run that was read, with all that its profile needs.
 
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use analysis::best_frames::BestFrames;
 use analysis::roles::Roles;
-use compare::Run;
+use compare::{Run, profile};
 use format::import::Imported;
 use query::finding::Integrity;
-use query::run_profile::Conditions;
+use query::run_profile::{Conditions, MomentChoice, RunProfile};
 use replay::index::Index;
 use replay::{Replay, Replayed};
 use trace::{DeviceTrace, Snapshot};
@@ -46,10 +48,37 @@ impl Loaded {
         Ok(Self { name: short_name_of(path), trace, snapshot, replay, best_frames, roles: Roles::default(), known })
     }
 
+    /// Reads two files at the same time. An error of the first one is told first.
+    pub(in super::super) fn both(files: [&Path; 2], device: Option<i64>) -> Result<[Self; 2], String> {
+        let [one, other] = at_once(files.map(|file| move || Self::read(file, device)));
+        Ok([one?, other?])
+    }
+
     /// Returns the run.
     pub(in super::super) fn run(&self) -> Run<'_> {
         let Self { name, trace, snapshot, replay, best_frames, roles, known } = self;
         let input = Replayed { trace, tags: &snapshot.tags, replay };
         Run { name, input, symbols: &snapshot.symbols, best_frames, roles, known }
     }
+}
+
+/// Returns the moment at which two runs are compared unless a person names another.
+pub(in super::super) fn common_moment(runs: &[Loaded; 2]) -> MomentChoice {
+    let [a, b] = runs.each_ref().map(Loaded::run);
+    MomentChoice::common(a.has_history() && b.has_history(), a.whole_steps(), b.whole_steps())
+}
+
+/// Profiles two runs at the same time.
+pub(in super::super) fn profiles(runs: &mut [Loaded; 2], choice: &MomentChoice) -> Result<[RunProfile; 2], String> {
+    let [one, other] = at_once(runs.each_mut().map(|loaded| move || profile(&loaded.run(), choice)));
+    Ok([one?, other?])
+}
+
+/// Does two things at the same time.
+fn at_once<T: Send>([one, other]: [impl FnOnce() -> T + Send; 2]) -> [T; 2] {
+    thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        [one.join().unwrap_or_else(|panic| resume_unwind(panic)), other]
+    })
 }

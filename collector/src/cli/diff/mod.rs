@@ -15,8 +15,8 @@ use compare::{Options, compare, profile};
 use query::run_comparison::{Comparability, RunComparison};
 use query::run_profile::MomentChoice;
 
-use self::baseline::{Baseline, moment_like};
-use self::loaded::Loaded;
+use self::baseline::{moment_like, read_baseline};
+use self::loaded::{Loaded, common_moment, profiles};
 use super::message::TRIPPED;
 use super::progress::Progress;
 use super::{print_json, refuse, show};
@@ -95,29 +95,27 @@ impl Diff {
 
     fn found(&self) -> Result<Found, String> {
         let at = self.at.as_deref().map(moment).transpose()?;
-        let kept = Baseline::read(&self.before)?;
+        let kept = read_baseline(&self.before)?;
         if let (Some(_), Some(at)) = (&kept, &self.at) {
             return Err(format!("A baseline is of one moment. Leave out --at {at}."));
         }
-        let after = Loaded::read(&self.after, self.device)?;
-        let progress = Progress::new("Comparing");
-        let b = after.run();
-        let (base, peers, choice) = match kept {
+        let (ends, peers) = match kept {
             Some(kept) => {
                 let (base, peers) = kept.divided()?;
+                let after = Loaded::read(&self.after, self.device)?;
+                let b = after.run();
                 let choice = moment_like(Some(&base.moment), &b);
-                (base, peers, choice)
+                ([base, profile(&b, &choice)?], peers)
             }
             None => {
-                let before = Loaded::read(&self.before, self.device)?;
-                let a = before.run();
-                let has_history = a.has_history() && b.has_history();
-                let choice = at.unwrap_or_else(|| MomentChoice::common(has_history, a.whole_steps(), b.whole_steps()));
-                (profile(&a, &choice)?, Vec::new(), choice)
+                let mut runs = Loaded::both([&self.before, &self.after], self.device)?;
+                let _progress = Progress::new("Comparing");
+                let choice = at.unwrap_or_else(|| common_moment(&runs));
+                (profiles(&mut runs, &choice)?, Vec::new())
             }
         };
-        let compared = compare(&base, &profile(&b, &choice)?, &Options { map: self.map.clone(), peers });
-        drop(progress);
+        let [base, other] = &ends;
+        let compared = compare(base, other, &Options { map: self.map.clone(), peers });
         let is_refused = compared.comparability == Comparability::No;
         if let Some(worst) = compared.differences.first().filter(|_| is_refused && !self.force) {
             let [one, other] = &worst.values;

@@ -1,6 +1,7 @@
 //! One file for each route.
 
 pub(super) mod ask;
+pub(super) mod baselines;
 mod binary;
 pub(super) mod demo;
 pub(super) mod docs;

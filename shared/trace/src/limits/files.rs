@@ -199,3 +199,12 @@ pub const MODEL_CONFIG_BYTES: usize = 1 << 20;
 
 /// Bytes of a baseline: a hundred runs of some thousand lines.
 pub const BASELINE_BYTES: usize = 256 << 20;
+
+/// Bytes of a baseline that is kept on a server: some runs of some thousand lines.
+pub const KEPT_BASELINE_BYTES: usize = 16 << 20;
+
+/// Baselines that a server keeps.
+pub const BASELINES: usize = 1_000;
+
+/// Bytes of all baselines that a server keeps.
+pub const BASELINES_BYTES: u64 = 1 << 30;

@@ -52,9 +52,9 @@ pub fn Panes(props: &PanesProps) -> Html {
         ComparedView::Heatmap => Some(Tab::Heatmap),
     };
     html! {
-        <section ref={section.clone()} class="compare-beside" aria-label="Side by side">
+        <section ref={section.clone()} class="compare-beside" aria-label="Both runs">
             <div class="compare-lines-head">
-                <h2>{ "Side by side" }</h2>
+                <h2>{ "Both runs" }</h2>
                 <div class="choices" role="group" aria-label="View of both runs">
                     { choice("compare-view-timeline", "Timeline", "Show both timelines", is(ComparedView::Timeline), show(ComparedView::Timeline)) }
                     { choice("compare-view-segments", "Segments", "Show the segments of both, each at its cursor", is(ComparedView::Segments), show(ComparedView::Segments)) }
