@@ -71,6 +71,13 @@ fn a_run_is_checked_against_budgets_and_the_runs_before() -> Result<()> {
     ] {
         ensure!(text.contains(words), "{words}: {text}");
     }
+    let within = "[[budget]]\npeak = \"1KiB\"\nphase = \"forward\"\n\
+                  [[budget]]\nmodule = \"model\"\nphase = \"backward\"\nmost = \"1TiB\"\n";
+    let (code, text) = repository.check(&larger, within, &[])?;
+    ensure!(code == Some(1) && text.starts_with("OVER BUDGET: 1 of 2"), "{text}");
+    for words in ["  OVER  peak within forward: ", "  kept  module model within backward: "] {
+        ensure!(text.contains(words), "{words}: {text}");
+    }
     let (code, comment) = repository.check(&larger, &budgets, &["--markdown"])?;
     ensure!(code == Some(1) && comment.starts_with("**GPU memory: over budget.** the peak of step "), "{comment}");
     let (_, document) = repository.check(&larger, &budgets, &["--json"])?;
@@ -121,7 +128,12 @@ fn what_is_wrong_with_budgets_and_baselines_is_told_with_its_place() -> Result<(
             &format!("baseline = \"run.vramscope\"\n{rule}"),
             "run.vramscope is no baseline. Make one: vramscope baseline set FILE RUN.",
         ),
-        ("at = \"noon\"\n[[budget]]\npeak = \"1GiB\"\n", "write peak, end, step:12, event:1000 or mark:NAME"),
+        (
+            "at = \"noon\"\n[[budget]]\npeak = \"1GiB\"\n",
+            "write peak, end, step:12, event:1000, mark:NAME or phase:NAME",
+        ),
+        ("[[budget]]\npeak = \"1GiB\"\nphase = \"none\"\n", "has no annotation named \"none\""),
+        (&format!("{BASELINE}{rule}phase = \"forward\"\n"), "a rule is of the moment of the baseline: leave out phase"),
         ("at = \"step:99\"\n[[budget]]\npeak = \"1GiB\"\n", "has no step 99"),
     ] {
         let (code, said) = repository.check(&run, budgets, &[])?;
@@ -129,9 +141,9 @@ fn what_is_wrong_with_budgets_and_baselines_is_told_with_its_place() -> Result<(
     }
     let baseline = repository.path("memory-baseline.json");
     for (text, words) in [
-        ("{\"vramscope_baseline\":1,\"runs\":[]}", "this baseline has no runs. Add one: vramscope baseline set."),
+        ("{\"vramscope_baseline\":1,\"runs\":[]}", "This baseline has no runs. Add one: vramscope baseline set."),
         ("{\"vramscope_baseline\":7,\"runs\":[]}", "of another version of Vramscope"),
-        ("{\"vramscope_baseline\":1,\"runs\":[{]}", "this baseline can't be read: "),
+        ("{\"vramscope_baseline\":1,\"runs\":[{]}", "This baseline can't be read: "),
     ] {
         fs::write(&baseline, text)?;
         let (code, said) = repository.check(&run, &format!("{BASELINE}{rule}"), &[])?;

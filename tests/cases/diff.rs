@@ -93,7 +93,7 @@ fn what_can_not_be_compared_is_refused_with_a_way_around() -> Result<()> {
         (&[&before, &after, "--at", "step:99"], "has no step 99: its steps are 0 to 2"),
         (&[&before, &after, "--at", "event:4000000000"], "and no event 4000000000"),
         (&[&before, &after, "--at", "mark:none"], "has no annotation named \"none\""),
-        (&[&before, &after, "--at", "noon"], "write peak, end, step:12, event:1000 or mark:NAME"),
+        (&[&before, &after, "--at", "noon"], "write peak, end, step:12, event:1000, mark:NAME or phase:NAME"),
         (&[&before, &after, "--device", "7"], "There is no device 7"),
         (&[&before, &after, "--fail-if", "peak+x"], "A rule is peak, reserved, line or fragmentation"),
         (&[&before, &after, "--map", "x"], "write OLD=NEW"),
@@ -112,5 +112,19 @@ fn what_can_not_be_compared_is_refused_with_a_way_around() -> Result<()> {
         (code, &forced["comparable"]["verdict"], &forced["comparable"]["forced"]),
         (Some(0), &"no".into(), &true.into())
     );
+    Ok(())
+}
+
+/// The first bytes of a run that came through a pipe were lost: it was looked at for a baseline first.
+#[test]
+fn a_run_is_read_from_a_pipe() -> Result<()> {
+    let folder = Folder::new("piped")?;
+    let [before, after] = runs(&folder)?;
+    let (_, want) = json(&[&before, &after])?;
+    let script = "cat \"$2\" | \"$1\" diff --json - \"$3\"";
+    let output =
+        Command::new("sh").args(["-c", script, "sh"]).arg(program::path()?).args([&before, &after]).output()?;
+    let got: Value = serde_json::from_slice(&output.stdout).context("no JSON")?;
+    assert_eq!((&got["peak"], &got["lines"]), (&want["peak"], &want["lines"]));
     Ok(())
 }

@@ -38,6 +38,7 @@ const WEB: Layers = &[
 /// The layers of `collector/src`.
 const COLLECTOR: Layers = &[
     ("assets", &[]),
+    ("baseline", &[]),
     ("brief_lock", &[]),
     ("clock", &[]),
     ("driver", &[]),
@@ -52,7 +53,7 @@ const COLLECTOR: Layers = &[
     ("offline", &["assets"]),
     ("store", &["brief_lock", "host_name"]),
     ("workloads", &["driver"]),
-    ("remote", &["store"]),
+    ("remote", &["baseline", "store"]),
     ("shares", &["access", "clock", "store"]),
     ("ingest", &["access", "brief_lock", "bus", "clock", "store"]),
     (
@@ -60,6 +61,7 @@ const COLLECTOR: Layers = &[
         &[
             "access",
             "assets",
+            "baseline",
             "brief_lock",
             "bus",
             "clock",
@@ -78,6 +80,7 @@ const COLLECTOR: Layers = &[
             "access",
             "announcement",
             "assets",
+            "baseline",
             "bus",
             "clock",
             "file_name",

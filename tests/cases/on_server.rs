@@ -1,8 +1,9 @@
 //! Where a command reads a file: jobs of a server, a shared trace, and baselines that a server keeps.
 
 use std::process::Command;
+use std::thread;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tests::http::{self, Response};
 use tests::program;
@@ -104,6 +105,13 @@ fn a_server_keeps_baselines_which_runs_are_checked_against() -> Result<()> {
         let (got, said) = site.run(&["check", run, "--config", &config])?;
         ensure!(got == Some(code), "{run}: {said}");
     }
+    // Jobs that add a run at the same time lose none.
+    let add = ["baseline", "set", "baseline:together", "job:usual", "--keep", "20"];
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..6).map(|_| scope.spawn(|| site.done(&add))).collect();
+        all.into_iter().try_for_each(|adding| adding.join().unwrap_or_else(|_| bail!("it panicked")).map(drop))
+    })?;
+    ensure!(site.done(&add)?.starts_with("together has 7 runs: "), "all are there");
     let (code, said) = site.run(&["baseline", "set", "baseline:../nightly", "job:usual"])?;
     ensure!(code == Some(2) && said.contains("The name of a baseline has"), "{said}");
     let (code, said) = site.run(&["baseline", "set", "job:usual", "job:usual"])?;

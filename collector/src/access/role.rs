@@ -8,7 +8,7 @@ use std::fmt;
 /// |---|---|
 /// | `ingest` | send sessions, and end them; start the demo |
 /// | `read` | list sessions, watch them, download them, ask their jobs for more, read the metrics |
-/// | `share` | upload a recording to be shared by a link |
+/// | `share` | upload a recording to be shared by a link; keep, read and delete baselines |
 /// | `admin` | everything that the other roles may, and pin and delete sessions |
 ///
 /// No role but `admin` includes another one: a token for jobs can't read what other jobs recorded.
@@ -18,7 +18,7 @@ pub enum Role {
     Ingest,
     /// Lists, watches and downloads sessions.
     Read,
-    /// Uploads recordings to share them.
+    /// Uploads recordings to share them, and keeps baselines.
     Share,
     /// Does everything; pins and deletes sessions.
     Admin,

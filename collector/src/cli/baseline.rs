@@ -45,7 +45,7 @@ struct Set {
     /// Runs that are kept; the oldest go first
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     keep: u32,
-    /// Moment of the run: peak, end, step:N, event:N or mark:NAME [default: that of the baseline; of a new one the peak of the last
+    /// Moment of the run: peak, end, step:N, event:N, mark:NAME or phase:NAME [default: that of the baseline; of a new one the peak of the last
     /// whole step, or else of the run]
     #[arg(long, value_name = "MOMENT")]
     at: Option<String>,
@@ -130,6 +130,6 @@ fn said(name: &str, baseline: &Baseline) -> String {
 
 /// Returns whether two runs must not be in one baseline: they are of moments of another kind, or can't be compared.
 fn is_of_another_kind(one: &RunProfile, other: &RunProfile) -> bool {
-    let kind = |run: &RunProfile| (run.moment.is_peak, run.moment.step.is_some());
+    let kind = |run: &RunProfile| (run.moment.is_peak, run.moment.step.is_some(), run.moment.phase.clone());
     kind(one) != kind(other) || compare(one, other, &Options::default()).comparability == Comparability::No
 }

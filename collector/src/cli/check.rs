@@ -1,5 +1,6 @@
 //! `vramscope check`: whether a run keeps to the budgets of a repository.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use compare::contract::{Budget, Spent, Subject};
 use compare::gate::{Checked, Rule};
 use compare::{Options, compare, profile};
 use query::run_comparison::{Comparability, RunComparison};
-use query::run_profile::RunProfile;
+use query::run_profile::{MomentChoice, RunProfile};
 use query::{Category, parse_bytes};
 use serde::{Deserialize, Serialize};
 use trace::text::Escaped;
@@ -34,7 +35,7 @@ Exit status:
 
 vramscope.toml:
   baseline = \"memory-baseline.json\"   # of `vramscope baseline set`; only rules need it
-  at = \"peak\"                         # or end, step:N, event:N, mark:NAME
+  at = \"peak\"                         # or end, step:N, event:N, mark:NAME, phase:NAME
 
   [[budget]]
   peak = \"40GiB\"                      # or reserved, or fragmentation
@@ -42,6 +43,11 @@ vramscope.toml:
   [[budget]]
   line = \"loss.py\"                    # part of a path with its line number, or a function
   most = \"2GiB\"
+
+  [[budget]]
+  module = \"models.attention\"         # or a package
+  phase = \"forward\"                   # within annotations of this name; of any budget
+  most = \"8GiB\"
 
   [[budget]]
   category = \"activations\"
@@ -89,7 +95,9 @@ struct Entry {
     reserved: Option<String>,
     fragmentation: Option<String>,
     line: Option<String>,
+    module: Option<String>,
     category: Option<String>,
+    phase: Option<String>,
     most: Option<String>,
     rule: Option<String>,
 }
@@ -109,9 +117,10 @@ impl Entry {
             (Subject::Fragmentation, &self.fragmentation),
         ];
         let mut found = Vec::new();
+        let budget = |subject, most| Wanted::Budget(Budget { subject, most, phase: self.phase.clone() });
         for (subject, most) in whole {
             if let Some(most) = most {
-                found.push(Wanted::Budget(Budget { subject, most: bytes(most)? }));
+                found.push(budget(subject, bytes(most)?));
             }
         }
         let most = || match &self.most {
@@ -119,21 +128,27 @@ impl Entry {
             None => Err("it has no most: add most = \"2GiB\"".to_owned()),
         };
         if let Some(line) = self.line.as_ref().filter(|line| !line.is_empty()) {
-            found.push(Wanted::Budget(Budget { subject: Subject::Line(line.clone()), most: most()? }));
+            found.push(budget(Subject::Line(line.clone()), most()?));
+        }
+        if let Some(module) = self.module.as_ref().filter(|module| !module.is_empty()) {
+            found.push(budget(Subject::Module(module.clone()), most()?));
         }
         if let Some(name) = &self.category {
             let category = Category::from_name(name).ok_or_else(|| {
                 let known: Vec<&str> = Category::ALL.into_iter().map(Category::code).collect();
                 format!("there is no category {name:?}, but {}", known.join(", "))
             })?;
-            found.push(Wanted::Budget(Budget { subject: Subject::Category(category), most: most()? }));
+            found.push(budget(Subject::Category(category), most()?));
         }
         if let Some(rule) = &self.rule {
+            if self.phase.is_some() {
+                return Err("a rule is of the moment of the baseline: leave out phase".to_owned());
+            }
             found.push(Wanted::Rule(Rule::parse(rule)?));
         }
         match (found.pop(), found.is_empty()) {
             (Some(one), true) => Ok(one),
-            _ => Err("name one of peak, reserved, fragmentation, line, category and rule".to_owned()),
+            _ => Err("name one of peak, reserved, fragmentation, line, module, category and rule".to_owned()),
         }
     }
 }
@@ -248,9 +263,18 @@ impl Check {
             return Err(format!("The run can't be compared with the baseline: {why}. Record it as those were."));
         }
         let (mut spent, mut rules) = (Vec::new(), Vec::new());
+        let mut phases: BTreeMap<String, RunProfile> = BTreeMap::new();
         for wanted in wanted {
             match (wanted, &compared) {
-                (Wanted::Budget(budget), _) => spent.push(budget.spent(&profiled)),
+                (Wanted::Budget(budget), _) => match &budget.phase {
+                    None => spent.push(budget.spent(&profiled)),
+                    Some(phase) => {
+                        if !phases.contains_key(phase) {
+                            phases.insert(phase.clone(), profile(&run, &MomentChoice::Phase(phase.clone()))?);
+                        }
+                        spent.extend(phases.get(phase).map(|within| budget.spent(within)));
+                    }
+                },
                 (Wanted::Rule(rule), Some(compared)) => rules.push(rule.check(compared)),
                 (Wanted::Rule(_), None) => {}
             }

@@ -47,11 +47,11 @@ fn text(sessions: &[Listed]) -> String {
         return "Nothing is recorded yet. To record a job, type: vramscope watch train.py\n".to_owned();
     }
     let mut seen = BTreeSet::new();
-    let jobs: Vec<&str> = sessions.iter().map(|session| session.job.as_str()).filter(|job| seen.insert(*job)).collect();
+    let jobs: Vec<&str> = sessions.iter().map(Listed::title).filter(|job| seen.insert(*job)).collect();
     let widest = jobs.iter().map(|job| Escaped(job).to_string().chars().count()).max().unwrap_or_default();
     let mut out = String::new();
     for job in jobs {
-        let of_job: Vec<&Listed> = sessions.iter().filter(|session| session.job == job).collect();
+        let of_job: Vec<&Listed> = sessions.iter().filter(|session| session.title() == job).collect();
         let sum = |of: fn(&Listed) -> u64| of_job.iter().fold(0_u64, |sum, session| sum.saturating_add(of(session)));
         let state = ["live", "lost"].into_iter().find(|state| of_job.iter().any(|session| session.state == *state));
         let started = of_job.iter().map(|session| session.started_us).min().unwrap_or_default();
@@ -72,7 +72,7 @@ fn text(sessions: &[Listed]) -> String {
             let _ = writeln!(out, "{:<widest$}  {} lost", "", Count(lost));
         }
     }
-    let newest = sessions.first().map(|session| quoted(&session.job)).unwrap_or_default();
+    let newest = sessions.first().map(|session| quoted(session.title())).unwrap_or_default();
     out + &format!("\n→ vramscope open {newest}\n")
 }
 
@@ -83,6 +83,7 @@ mod tests {
     fn session(job: &str, state: &str, (rank, oom, lost): (u32, u64, u64)) -> Listed {
         Listed {
             id: format!("{job}{rank}"),
+            name: String::new(),
             job: job.to_owned(),
             state: state.to_owned(),
             rank: Some(rank),

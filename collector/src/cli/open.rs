@@ -14,7 +14,7 @@ use super::serve::Serve;
 use super::suggestion::did_you_mean;
 use super::{browser, message, print, refuse};
 use crate::announcement::{Announcement, state_folder};
-use crate::remote::Remote;
+use crate::remote::{Listed, Remote};
 
 /// What to open.
 #[derive(Args, Debug)]
@@ -96,9 +96,11 @@ impl Open {
 fn recording_at(server: &Announcement, name: &Path) -> Option<String> {
     let name = name.to_str()?;
     let sessions = wait(remote_at(server).ok()?.sessions()).ok()??;
-    let part = match sessions.iter().find(|session| session.id == name) {
-        Some(session) => format!("session={}", session.id),
-        None => format!("job={}", Encoded(&sessions.iter().find(|session| session.job == name)?.job)),
+    let is_it = |session: &&Listed| session.id == name || session.title() == name;
+    let session = sessions.iter().find(is_it)?;
+    let part = match session.job == name {
+        true => format!("job={}", Encoded(&session.job)),
+        false => format!("session={}", session.id),
     };
     Some(format!("{}/#{}{part}", server.address, browser::token_part(server.token.as_deref())))
 }

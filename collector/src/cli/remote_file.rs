@@ -9,7 +9,7 @@ use super::message::one_line;
 use super::progress::Progress;
 use super::push::wait;
 use super::suggestion::did_you_mean;
-use crate::remote::{LinkAddress, Remote};
+use crate::remote::{LinkAddress, Listed, Remote};
 
 /// Where a job's name begins.
 const JOB: &str = "job:";
@@ -24,7 +24,7 @@ static NAMES: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
 pub(super) enum RemoteFile {
     /// A shared trace: `https://HOST/s-TOKEN`.
     Link(String),
-    /// What a job, or a session, has recorded so far, or did until it ended: `job:NAME`, or `job:NAME/RANK`.
+    /// What a job, or a session, has recorded so far, or did until it ended: `job:NAME`, or `job:NAME/RANK`; also by a session's id.
     Job {
         /// The job's name.
         name: String,
@@ -111,16 +111,10 @@ fn of_job(name: &str, rank: Option<u32>) -> Result<Vec<u8>, String> {
     wait(async {
         let refused = "The server's token may not read jobs. Use one with the role read.";
         let sessions = remote.sessions().await?.ok_or(refused)?;
-        let mut own: Vec<_> = sessions.iter().filter(|session| session.job == name || session.name == name).collect();
+        let mut own: Vec<_> = sessions.iter().filter(|session| session.title() == name || session.id == name).collect();
         if own.is_empty() {
-            let meant = did_you_mean(
-                name,
-                sessions
-                    .iter()
-                    .flat_map(|session| [session.job.as_str(), &session.name])
-                    .filter(|known| !known.is_empty()),
-            );
-            return Err(format!("The server has no job of this name.{meant} List them with vramscope top."));
+            let meant = did_you_mean(name, sessions.iter().map(Listed::title));
+            return Err(format!("The server has no job of this name.{meant} List them with vramscope ls."));
         }
         let mut ranks: Vec<_> = own.iter().filter_map(|session| session.rank).collect();
         ranks.sort_unstable();

@@ -68,6 +68,11 @@ pub struct DeviceStats {
 }
 
 impl Listed {
+    /// Returns the name of its job, or its own if it belongs to none.
+    pub fn title(&self) -> &str {
+        if self.job.is_empty() { &self.name } else { &self.job }
+    }
+
     /// Whether more of it may arrive.
     pub fn is_live(&self) -> bool {
         self.state == "live"

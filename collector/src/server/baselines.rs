@@ -5,11 +5,13 @@
 //! ```
 //! Two jobs may add a run at the same time: a baseline is replaced only by who has seen its last version.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use trace::limits::{BASELINES, BASELINES_BYTES};
 
 use crate::baseline::is_baseline_name;
+use crate::brief_lock::BriefLock;
 use crate::store::{Blobs, Hasher, StoreError, StoreResult};
 
 /// Their folder.
@@ -21,8 +23,20 @@ const ENDING: &str = ".json";
 #[derive(Debug)]
 pub struct Baselines {
     blobs: Arc<dyn Blobs>,
-    /// Held while one is changed.
-    changing: Mutex<()>,
+    /// The names of those that are being changed, which takes as long as the store takes.
+    changing: BriefLock<BTreeSet<String>>,
+}
+
+/// The right to change a baseline. It ends when this is dropped.
+struct Claim<'a> {
+    changing: &'a BriefLock<BTreeSet<String>>,
+    name: &'a str,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.changing.lock().remove(self.name);
+    }
 }
 
 /// Which version of a baseline is to be replaced.
@@ -36,11 +50,13 @@ pub(super) enum Replaced {
     Version(String),
 }
 
-/// Why a baseline was not kept.
+/// Why a baseline was not changed.
 #[derive(Debug)]
 pub(super) enum NotKept {
     /// It has another version than the sender has seen.
     Changed,
+    /// Somebody else is changing it.
+    Busy,
     /// There are as many as there may be, or too many bytes.
     Full,
     /// The store failed.
@@ -56,7 +72,7 @@ impl From<StoreError> for NotKept {
 impl Baselines {
     /// Opens the baselines among these files.
     pub fn new(blobs: Arc<dyn Blobs>) -> Self {
-        Self { blobs, changing: Mutex::new(()) }
+        Self { blobs, changing: BriefLock::new(BTreeSet::new()) }
     }
 
     /// Returns the names, with their bytes.
@@ -76,7 +92,7 @@ impl Baselines {
     /// Keeps a baseline. Returns its version.
     pub(super) fn put(&self, name: &str, bytes: &[u8], replaced: &Replaced) -> Result<String, NotKept> {
         let path = path(name)?;
-        let _changing = self.changing();
+        let _claim = self.claim(name)?;
         let all = self.list()?;
         let is_new = !all.iter().any(|(known, _)| known == name);
         let is_as_seen = match replaced {
@@ -96,17 +112,19 @@ impl Baselines {
     }
 
     /// Deletes a baseline; [`StoreError::Missing`] if there is none.
-    pub(super) fn remove(&self, name: &str) -> StoreResult {
+    pub(super) fn remove(&self, name: &str) -> Result<(), NotKept> {
         let path = path(name)?;
-        let _changing = self.changing();
+        let _claim = self.claim(name)?;
         if !self.list()?.iter().any(|(known, _)| known == name) {
-            return Err(StoreError::Missing);
+            return Err(StoreError::Missing.into());
         }
-        self.blobs.remove(&[path])
+        Ok(self.blobs.remove(&[path])?)
     }
 
-    fn changing(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn claim<'a>(&'a self, name: &'a str) -> Result<Claim<'a>, NotKept> {
+        let is_free = self.changing.lock().insert(name.to_owned());
+        // Only a claim that was made may end.
+        is_free.then(|| Claim { changing: &self.changing, name }).ok_or(NotKept::Busy)
     }
 }
 

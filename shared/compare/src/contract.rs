@@ -3,7 +3,7 @@
 use std::fmt;
 
 use query::Category;
-use query::run_profile::{ProfiledMemory, RunProfile};
+use query::run_profile::{ProfiledLine, ProfiledMemory, RunProfile};
 use trace::units::{Bytes, counted};
 
 /// What a budget is for.
@@ -17,6 +17,8 @@ pub enum Subject {
     Fragmentation,
     /// The lines whose place or function contains a text, together.
     Line(String),
+    /// The lines of a module or package of Python, such as `models.attention`, together.
+    Module(String),
     /// What memory of a category holds.
     Category(Category),
 }
@@ -28,6 +30,9 @@ pub struct Budget {
     pub subject: Subject,
     /// The most, in bytes.
     pub most: u64,
+    /// The name of the annotations within which it counts, at the moment when most is requested there; `None` for the moment of the
+    /// run that is checked.
+    pub phase: Option<String>,
 }
 
 /// What was spent of a budget.
@@ -55,20 +60,32 @@ impl Budget {
                 (held.map_or(0, |held| held.bytes), Vec::new())
             }
             Subject::Line(text) => {
-                let place = |file: &str, number: u32| format!("{file}:{number}");
-                let mut meant: Vec<_> = run
-                    .lines
-                    .iter()
-                    .filter(|line| line.held.bytes > 0)
-                    .filter(|line| line.function == *text || place(&line.file, line.number).contains(text.as_str()))
-                    .collect();
-                meant.sort_by_key(|line| std::cmp::Reverse(line.held.bytes));
-                let sum = meant.iter().fold(0, |sum: u64, line| sum.saturating_add(line.held.bytes));
-                (sum, meant.into_iter().map(|line| line.label.clone()).collect())
+                let place = |line: &ProfiledLine| format!("{}:{}", line.file, line.number);
+                of_lines(run, |line| line.function == *text || place(line).contains(text.as_str()))
             }
+            Subject::Module(name) => of_lines(run, |line| is_of_module(&line.file, name)),
         };
         Spent { budget: self.clone(), bytes, lines }
     }
+}
+
+/// Returns what some lines hold together, and their labels, the largest first.
+fn of_lines(run: &RunProfile, is_meant: impl Fn(&ProfiledLine) -> bool) -> (u64, Vec<String>) {
+    let mut meant: Vec<_> = run.lines.iter().filter(|line| line.held.bytes > 0 && is_meant(line)).collect();
+    meant.sort_by_key(|line| std::cmp::Reverse(line.held.bytes));
+    let sum = meant.iter().fold(0, |sum: u64, line| sum.saturating_add(line.held.bytes));
+    (sum, meant.into_iter().map(|line| line.label.clone()).collect())
+}
+
+/// Returns whether a file belongs to a module or package: `models.attention` has `…/models/attention.py`, and all files in
+/// `…/models/attention/`.
+fn is_of_module(file: &str, module: &str) -> bool {
+    let mut path: Vec<&str> = file.split(['/', '\\']).collect();
+    if let Some(name) = path.last_mut() {
+        *name = name.strip_suffix(".py").unwrap_or(name);
+    }
+    let parts: Vec<&str> = module.split('.').collect();
+    path.windows(parts.len()).any(|part| part == parts)
 }
 
 impl Spent {
@@ -85,6 +102,7 @@ impl fmt::Display for Subject {
             Self::Reserved => f.write_str("reserved"),
             Self::Fragmentation => f.write_str("fragmentation"),
             Self::Line(text) => write!(f, "line {text}"),
+            Self::Module(name) => write!(f, "module {name}"),
             Self::Category(category) => f.write_str(category.name()),
         }
     }
@@ -92,9 +110,10 @@ impl fmt::Display for Subject {
 
 impl fmt::Display for Spent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} of {}", self.budget.subject, Bytes(self.bytes), Bytes(self.budget.most))?;
+        let within = self.budget.phase.as_ref().map_or_else(String::new, |phase| format!(" within {phase}"));
+        write!(f, "{}{within}: {} of {}", self.budget.subject, Bytes(self.bytes), Bytes(self.budget.most))?;
         match (self.lines.as_slice(), &self.budget.subject) {
-            ([], Subject::Line(_)) => write!(f, ", and no line of that name holds anything"),
+            ([], Subject::Line(_) | Subject::Module(_)) => write!(f, ", and no line of that name holds anything"),
             ([], _) => Ok(()),
             ([line], _) => write!(f, ", {line}"),
             ([line, rest @ ..], _) => write!(f, ", {line} and {}", counted(rest.len() as u64, "other line")),
@@ -140,7 +159,7 @@ mod tests {
             categories,
             ..RunProfile::default()
         };
-        let of = |subject, most| Budget { subject, most: most * MIB }.spent(&run);
+        let of = |subject, most| Budget { subject, most: most * MIB, phase: None }.spent(&run);
         for (subject, most, is_over, text) in [
             (Subject::Peak, 70, false, "peak: 70.0 MiB of 70.0 MiB"),
             (Subject::Peak, 69, true, "peak: 70.0 MiB of 69.0 MiB"),
@@ -169,6 +188,25 @@ mod tests {
         ] {
             let spent = of(subject, most);
             assert_eq!((spent.is_over(), spent.to_string().as_str()), (is_over, text));
+        }
+        let within = Budget { subject: Subject::Peak, most: MIB, phase: Some("forward".to_owned()) };
+        assert_eq!(within.spent(&run).to_string(), "peak within forward: 70.0 MiB of 1.00 MiB");
+    }
+
+    #[test]
+    fn a_module_has_its_file_and_a_package_its_files() {
+        for (file, module, want) in [
+            ("/home/me/models/attention.py", "models.attention", true),
+            ("/home/me/models/attention.py", "attention", true),
+            ("/home/me/models/attention.py", "models", true),
+            ("C:\\me\\models\\attention.py", "models.attention", true),
+            ("models/attention/mask.py", "models.attention", true),
+            ("models/attention_mask.py", "models.attention", false),
+            ("models/attention.py", "model", false),
+            ("models/attention.py", "models.attention.mask", false),
+            ("", "models", false),
+        ] {
+            assert_eq!(is_of_module(file, module), want, "{file} {module}");
         }
     }
 }

@@ -67,7 +67,7 @@ impl<'a> Run<'a> {
         let at = |position: u32, text: String| {
             let position = position.min(end);
             let time_us = u64::try_from(self.input.replay.time_at(self.input.trace, position)).unwrap_or(0);
-            (ProfiledMoment { position, time_us, step: None, is_peak: false, text }, until(position))
+            (ProfiledMoment { position, time_us, step: None, phase: None, is_peak: false, text }, until(position))
         };
         Ok(match choice {
             MomentChoice::Peak => {
@@ -89,11 +89,17 @@ impl<'a> Run<'a> {
                 (ProfiledMoment { step: Some(*number), is_peak: true, ..moment }, step)
             }
             MomentChoice::Mark(name) => {
-                let is_meant = |(text, ..): &(_, u32, u32)| self.symbols.text(*text) == name.as_str();
-                let (_, _, to) = named_spans(self.input).find(is_meant).ok_or_else(|| {
-                    format!("{} has no annotation named {name:?}. Names are compared as they were written.", self.name)
-                })?;
+                let (_, to) = self.spans(name).next().ok_or_else(|| self.no_annotation(name))?;
                 at(to, format!("the end of {name}"))
+            }
+            MomentChoice::Phase(name) => {
+                let within = |(from, to): (u32, u32)| TrainingStep { number: 0, from, to, is_whole: true };
+                let swept = self.spans(name).map(|span| (within(span), self.sums_in(&within(span))));
+                // Of equal ones, the first.
+                let most = swept.reduce(|most, other| if other.1.all.peak > most.1.all.peak { other } else { most });
+                let (part, sums) = most.ok_or_else(|| self.no_annotation(name))?;
+                let (moment, _) = at(sums.peak_position, format!("the peak within {name}"));
+                (ProfiledMoment { phase: Some(name.clone()), is_peak: true, ..moment }, part)
             }
         })
     }
@@ -109,10 +115,23 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Returns where the annotations with a name begin and end.
+    fn spans(&self, name: &str) -> impl Iterator<Item = (u32, u32)> {
+        let named = named_spans(self.input).filter(move |(text, ..)| self.symbols.text(*text) == name);
+        named.map(|(_, from, to)| (from, to))
+    }
+
+    fn no_annotation(&self, name: &str) -> String {
+        format!("{} has no annotation named {name:?}. Names are compared as they were written.", self.name)
+    }
+
     /// Returns the first position in a part of the trace at which most was requested.
     fn peak_in(&self, part: &TrainingStep) -> u32 {
-        let active = self.input.replay.active_at(part.from);
-        StepSums::build(self.input, active, part, |_| ()).peak_position
+        self.sums_in(part).peak_position
+    }
+
+    fn sums_in(&self, part: &TrainingStep) -> StepSums<()> {
+        StepSums::build(self.input, self.input.replay.active_at(part.from), part, |_| ())
     }
 
     /// Returns the frame that stands for a stack; `None` without one.

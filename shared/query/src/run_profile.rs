@@ -19,6 +19,8 @@ pub enum MomentChoice {
     Step(u64),
     /// Where the first annotation with this name ends, or the first instant with it is.
     Mark(String),
+    /// Where most was requested within the annotations with this name.
+    Phase(String),
     /// After this many events.
     Event(u32),
 }
@@ -112,7 +114,9 @@ pub struct ProfiledMoment {
     pub time_us: u64,
     /// The number of the step that it lies in, if it was chosen by its step.
     pub step: Option<u64>,
-    /// Whether most was requested then, of the run or of the step.
+    /// The name of the annotations that it lies in, if it was chosen by them.
+    pub phase: Option<String>,
+    /// Whether most was requested then, of the run, of the step or within the annotations.
     pub is_peak: bool,
     /// What it is, for a sentence: `the peak of step 12`.
     pub text: String,

@@ -56,6 +56,7 @@ pub(in super::super) fn moment_like(moment: Option<&ProfiledMoment>, run: &Run<'
             let same = run.whole_steps().find(|number| number == step);
             same.map_or_else(last, MomentChoice::Step)
         }
+        Some(ProfiledMoment { phase: Some(phase), .. }) => MomentChoice::Phase(phase.clone()),
         Some(moment) if moment.is_peak => MomentChoice::Peak,
         Some(_) => MomentChoice::End,
     }

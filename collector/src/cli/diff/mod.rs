@@ -38,7 +38,7 @@ pub(super) struct Diff {
     /// What is compared with it
     #[arg(value_name = "B")]
     after: PathBuf,
-    /// Moment of both: peak, end, step:N, event:N or mark:NAME [default: the peak of the last step that both have whole, or else of
+    /// Moment of both: peak, end, step:N, event:N, mark:NAME or phase:NAME [default: the peak of the last step that both have whole, or else of
     /// the run; the end where there is no history]
     #[arg(long, value_name = "MOMENT")]
     at: Option<String>,
@@ -137,10 +137,11 @@ pub(super) fn moment(text: &str) -> Result<MomentChoice, String> {
         None if text == "end" => Some(MomentChoice::End),
         Some(("step", step)) => number(step).map(MomentChoice::Step),
         Some(("event", event)) => number(event).and_then(|event| u32::try_from(event).ok()).map(MomentChoice::Event),
+        Some(("phase", name)) if !name.is_empty() => Some(MomentChoice::Phase(name.to_owned())),
         Some(("mark", name)) if !name.is_empty() => Some(MomentChoice::Mark(name.to_owned())),
         _ => None,
     }
-    .ok_or_else(|| format!("--at {text:?}: write peak, end, step:12, event:1000 or mark:NAME."))
+    .ok_or_else(|| format!("--at {text:?}: write peak, end, step:12, event:1000, mark:NAME or phase:NAME."))
 }
 
 /// Reads what a beginning of paths stands for.

@@ -145,7 +145,7 @@ impl Asking {
 /// Returns the sessions that can be shown, in order: those of the job; or else those that run, and without one, the newest.
 fn shown(mut sessions: Vec<Listed>, job: Option<&str>) -> Vec<Listed> {
     if let Some(job) = job {
-        sessions.retain(|session| session.job == job);
+        sessions.retain(|session| session.title() == job);
         sessions.sort_by_key(|session| session.rank);
     } else if sessions.iter().any(Listed::is_live) {
         sessions.retain(Listed::is_live);

@@ -70,7 +70,7 @@ fn heading(session: &Listed) -> Line<'static> {
         String::new()
     };
     let mut parts = vec![
-        Span::styled(format!("{}{rank}", Escaped(&session.job)), BOLD),
+        Span::styled(format!("{}{rank}", Escaped(session.title())), BOLD),
         Span::raw(format!("  {}  {}{rate}", Escaped(&session.state), counted(session.events, "event"))),
     ];
     if session.lost > 0 {

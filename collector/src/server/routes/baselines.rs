@@ -52,6 +52,21 @@ fn refused(error: StoreError) -> ApiError {
     }
 }
 
+fn not_kept(why: NotKept) -> ApiError {
+    match why {
+        NotKept::Changed => {
+            ApiError::new(StatusCode::PRECONDITION_FAILED, "changed", "Somebody changed this baseline meanwhile.")
+        }
+        NotKept::Busy => ApiError::busy("Somebody else is changing this baseline."),
+        NotKept::Full => ApiError::new(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "full",
+            "The server keeps as many baselines as it may. Delete one that is not needed.",
+        ),
+        NotKept::Store(error) => refused(error),
+    }
+}
+
 /// Lists the baselines.
 #[utoipa::path(
     get,
@@ -111,6 +126,7 @@ pub(crate) async fn one(State(app): State<App>, Path(name): Path<String>) -> Res
         (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
         (status = 412, description = "Somebody changed it meanwhile.", body = ErrorJson),
         (status = 413, description = "The body is too large.", body = ErrorJson),
+        (status = 503, description = "Somebody else is changing it.", body = ErrorJson),
         (status = 507, description = "The server keeps as many baselines as it may.", body = ErrorJson),
     )
 )]
@@ -140,17 +156,7 @@ pub(crate) async fn keep(
         }
     });
     let put = put.await?.map_err(|sentence| ApiError::malformed(&sentence))?;
-    let version = put.map_err(|why| match why {
-        NotKept::Changed => {
-            ApiError::new(StatusCode::PRECONDITION_FAILED, "changed", "Somebody changed this baseline meanwhile.")
-        }
-        NotKept::Full => ApiError::new(
-            StatusCode::INSUFFICIENT_STORAGE,
-            "full",
-            "The server keeps as many baselines as it may. Delete one that is not needed.",
-        ),
-        NotKept::Store(error) => refused(error),
-    })?;
+    let version = put.map_err(not_kept)?;
     audit::baseline_kept(&caller, &name);
     Ok((StatusCode::NO_CONTENT, [(ETAG, format!("\"{version}\""))]).into_response())
 }
@@ -166,6 +172,7 @@ pub(crate) async fn keep(
         (status = 204, description = "It is deleted."),
         (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
         (status = 404, description = "There is no such baseline.", body = ErrorJson),
+        (status = 503, description = "Somebody else is changing it.", body = ErrorJson),
     )
 )]
 pub(crate) async fn delete(
@@ -176,7 +183,7 @@ pub(crate) async fn delete(
     let kept = baselines(&app)?;
     {
         let name = name.clone();
-        blocking(move || kept.remove(&name)).await?.map_err(refused)?;
+        blocking(move || kept.remove(&name)).await?.map_err(not_kept)?;
     }
     audit::baseline_deleted(&caller, &name);
     Ok(StatusCode::NO_CONTENT)

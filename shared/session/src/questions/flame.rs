@@ -176,7 +176,7 @@ impl Answering for RunStacksQuery {
         let leaves = Chosen { context, filter, highlight: None, categories }.leaves(&state, None);
         if leaves.len() > COMPARED_STACKS {
             let most = Count(COMPARED_STACKS as u64);
-            return Err(format!("More than {most} stacks are too many for a flame graph of the difference."));
+            return Err(format!("A flame graph of the difference can't have more than {most} stacks. Filter them."));
         }
         Ok(Sealed::new(&run_stacks(context.symbols(), &leaves)))
     }
