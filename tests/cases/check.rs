@@ -191,3 +191,25 @@ fn a_bisection_is_told_which_run_a_commit_is_like() -> Result<()> {
     ensure!(code == Some(128) && said.contains("Are they swapped?"), "{code:?}: {said}");
     Ok(())
 }
+
+/// The command of the hook in the guide, with a workload in place of the job.
+#[test]
+fn the_hook_of_the_guide_stops_a_push_that_is_over_budget() -> Result<()> {
+    let guide = fs::read_to_string(tests::workspace("collector/README.md"))?;
+    let entry = guide.lines().find_map(|line| line.trim().strip_prefix("entry: sh -c '")?.strip_suffix('\''));
+    let entry = entry.context("the guide has a hook")?;
+    let job = "vramscope watch --out run.vramscope train.py --steps 3";
+    ensure!(entry.contains(job), "{entry}");
+    let repository = Repository::new("hook")?;
+    fs::write(repository.path("vramscope.toml"), "[[budget]]\npeak = \"5GiB\"\n")?;
+    for (batch, code) in [(1, 0), (4, 1)] {
+        let run = format!("vramscope run transformer layers=2 batch={batch} --steps 3 --out run.vramscope --force");
+        let script = format!("vramscope() {{ \"$PROGRAM\" \"$@\"; }}\n{}", entry.replace(job, &run));
+        let mut hook = Command::new("sh");
+        hook.args(["-c", &script]).current_dir(&repository.folder).env("PROGRAM", program::path()?);
+        let output = hook.output()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(code), "batch {batch}: {said}");
+    }
+    Ok(())
+}

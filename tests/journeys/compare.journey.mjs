@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { emptyFolder, startJob, startServer } from './program.mjs';
+import { emptyFolder, startJob, startJobIn, startServer } from './program.mjs';
 import { MIB, trainingJob } from './training.mjs';
 import { addressSays, answered, at, goTo, press, says, standsAt, status, text, until } from './workbench.mjs';
 
@@ -215,4 +215,47 @@ test('two jobs of a server are compared while they run', async (t) => {
   await page.reach('ready');
   await press(page, '9');
   await says(page, 'compare-sentence', /^B's peak is [\d.]+ GiB (higher|lower)/);
+});
+
+test('two processes of a job are compared', async (t) => {
+  const server = await startServer(t, emptyFolder(t));
+  const env = { ...process.env, VRAMSCOPE_JOB: 'train.py-two' };
+  const jobs = [['rank 0', 'batch=2'], ['rank 1', 'batch=3']].map(([name, batch]) =>
+    startJobIn(t, env, server.url, 'transformer', 'layers=2', batch, '--steps', '4', '--rate', '0', '--name', name));
+  await Promise.all(jobs.map((job) => job.ended));
+  const page = await openPage(t, { address: `${server.url}#job=train.py-two` });
+  await page.reach('ready');
+  const rows = async () => (await at(page, 'file-row').allInnerTexts()).join(' ');
+  await at(page, 'file-menu').click();
+  await until('both are open', rows, (said) => said.includes('rank 0') && said.includes('rank 1'));
+  await press(page, 'Escape');
+  await press(page, '9');
+  await says(page, 'compare-sentence', /^B's peak is [\d.]+ GiB (higher|lower)/);
+  const names = await Promise.all(['compare-base', 'compare-b'].map((id) => text(page, id)));
+  assert.deepEqual(names.map((name) => name.match(/rank \d|\d$/)?.[0].at(-1)).sort(), ['0', '1'], names.join());
+});
+
+test('a run is compared with itself at another moment', async (t) => {
+  const page = await openPage(t);
+  await page.load(AFTER);
+  await press(page, '9');
+  await at(page, 'compare-itself').click();
+  // From step 2 to step 6, the activation has 20 MiB more, each step keeps 1 MiB, `late` 3 MiB, and `early` has freed 7 MiB.
+  await says(page, 'compare-sentence', /^B's peak is 20\.0 MiB higher \([\d.]+ MiB → [\d.]+ MiB\); nearly all of it is gpt\/model\.py:10 \(forward\)/);
+  await says(page, 'compare-moments', /A\s*the peak of step 2.*B\s*the peak of step 6/s);
+  await rowsAre(page, [[20, 'exact', 'forward'], [-7, 'gone', 'early'], [4, 'exact', 'log'], [3, 'new', 'late']]);
+  assert.equal(await at(page, 'compare-view-timeline').count() + await at(page, 'compare-chart').count(), 0, 'one run has one picture');
+  await at(page, 'compare-view-flame').click();
+  await until('what grew and what shrank', () => at(page, 'flame-sum').getAttribute('data-shrank'), (bytes) => Number(bytes) === 7 * MIB);
+  await page.screenshot('compare-itself');
+  await at(page, 'moment-cursor').click();
+  await says(page, 'compare-moments', /A\s*event 0.*B\s*event 58/s);
+
+  // Elsewhere, one file is enough.
+  await addressSays(page, 'at', 'cursor');
+  const other = await openPage(t, { address: new URL(page.tab.url()).hash });
+  await other.load(AFTER);
+  await says(other, 'compare-moments', /A\s*event 0.*B\s*event 58/s);
+  await at(other, 'compare-base').click();
+  assert.equal(await at(other, 'compare-base-row').innerText().then((said) => said.split('\n')[0]), 'this run, earlier');
 });

@@ -47,6 +47,11 @@ pub(super) fn pairs(before: &[ProfiledLine], after: &[ProfiledLine], map: &[(Str
     pairing.finish()
 }
 
+/// Sorts lines as they are paired: those of one function are in their order.
+pub(super) fn sort(lines: &mut [ProfiledLine]) {
+    lines.sort_by(|a, b| (&a.file, a.number, &a.function).cmp(&(&b.file, b.number, &b.function)));
+}
+
 /// Returns a path of the first run as the second has it.
 fn mapped<'a>(file: &'a str, map: &[(String, String)]) -> Cow<'a, str> {
     let found = map.iter().find_map(|(from, to)| Some(format!("{to}{}", file.strip_prefix(from.as_str())?)));

@@ -14,6 +14,8 @@ use trace::frames::{FrameId, StackId, StackRecord, Symbols};
 use trace::totals::Amount;
 use trace::units::{Count, counted};
 
+use crate::pairing::sort;
+
 /// One device of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
@@ -277,7 +279,7 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         }
     }
     let mut lines: Vec<ProfiledLine> = lines.used().map(|sums| line(run.symbols, sums)).collect();
-    lines.sort_by(|a, b| (&a.file, a.number, &a.function).cmp(&(&b.file, b.number, &b.function)));
+    sort(&mut lines);
     Ok(RunProfile {
         name: run.name.to_owned(),
         device: trace.device,

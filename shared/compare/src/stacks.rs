@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use trace::frames::{Frame, FrameId, StackRecord, Symbols};
 use trace::totals::Amount;
 
-use crate::pairing::pairs;
+use crate::pairing::{pairs, sort};
 
 /// Returns the stacks of a run, for another one's session. Only its own sums count.
 pub fn run_stacks(symbols: &Symbols, leaves: &[Leaf]) -> RunStacks {
@@ -84,40 +84,25 @@ fn numbers(symbols: &mut Symbols, own: &[Leaf], base: &RunStacks) -> Vec<FrameId
             }
         }
     }
-    let line = |function: String, file: String, number: u32, held: Amount| ProfiledLine {
-        function,
-        file,
-        number,
-        held,
-        ..ProfiledLine::default()
-    };
-    let mut after: Vec<(ProfiledLine, FrameId)> = through
-        .into_iter()
-        .map(|(id, held)| {
-            let Frame { name, filename, line: number } = symbols.frame(id);
-            let [function, file] = [name, filename].map(|text| symbols.unshown(text).into_owned());
-            (line(function, file, number, held), id)
-        })
-        .collect();
-    let mut before: Vec<(ProfiledLine, usize)> = base
-        .frames
-        .iter()
-        .zip(base_through)
-        .enumerate()
-        .map(|(at, (frame, held))| (line(frame.function.clone(), frame.file.clone(), frame.number, held), at))
-        .collect();
-    // Lines of one function are found by their order.
-    after.sort_by(|(a, i), (b, j)| (&a.file, a.number, i).cmp(&(&b.file, b.number, j)));
-    before.sort_by(|(a, i), (b, j)| (&a.file, a.number, i).cmp(&(&b.file, b.number, j)));
-    let (before, places): (Vec<_>, Vec<_>) = before.into_iter().unzip();
-    let (after, ids): (Vec<_>, Vec<_>) = after.into_iter().unzip();
+    // The frames of both as lines; `stack` has the number of the frame.
+    let mut after = Vec::with_capacity(through.len());
+    for (id, held) in through {
+        let Frame { name, filename, line: number } = symbols.frame(id);
+        let [function, file] = [name, filename].map(|text| symbols.unshown(text).into_owned());
+        after.push(ProfiledLine { function, file, number, held, stack: id.0, ..ProfiledLine::default() });
+    }
+    let mut before = Vec::with_capacity(base.frames.len());
+    for ((frame, held), stack) in base.frames.iter().zip(base_through).zip(0..) {
+        let RunFrame { function, file, number } = frame.clone();
+        before.push(ProfiledLine { function, file, number, held, stack, ..ProfiledLine::default() });
+    }
+    sort(&mut after);
+    sort(&mut before);
     let mut found: Vec<Option<FrameId>> = vec![None; base.frames.len()];
     for pair in pairs(&before, &after, &[]) {
-        if let (Some(one), Some(other)) = (pair.before, pair.after)
-            && let (Some(at), Some(id)) = (places.get(one), ids.get(other))
-            && let Some(place) = found.get_mut(*at)
-        {
-            *place = Some(*id);
+        let one = pair.before.and_then(|at| before.get(at)).and_then(|line| found.get_mut(line.stack as usize));
+        if let (Some(place), Some(other)) = (one, pair.after.and_then(|at| after.get(at))) {
+            *place = Some(FrameId(other.stack));
         }
     }
     base.frames

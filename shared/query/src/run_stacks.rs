@@ -3,26 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use super::category::Category;
-use super::{Question, Sealed};
-use crate::term::is_any_category;
+use super::{FlameQuery, Question, Sealed};
 use trace::totals::Amount;
 
-/// Asks for the live allocations at a position by stack, in a form that another session can read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunStacksQuery {
-    /// The position.
-    pub position: u32,
-    /// Whether the stacks of each category are apart.
-    pub by_category: bool,
-    /// Search terms, all of which must match.
-    pub filter: Vec<String>,
-}
+/// Asks for the stacks of a flame graph, in a form that another session can read: those at its position that match its filter, by
+/// category if its first level are categories. How it is laid out changes nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunStacksQuery(pub FlameQuery);
 
 impl Question for RunStacksQuery {
     type Answer = Sealed<RunStacks>;
 
     fn needs_categories(&self) -> bool {
-        self.by_category || is_any_category(&self.filter, None)
+        self.0.needs_categories()
     }
 }
 

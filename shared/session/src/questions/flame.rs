@@ -170,9 +170,10 @@ impl Answering for FlameQuery {
 
 impl Answering for RunStacksQuery {
     fn answer(&self, context: Context<'_>, caches: &mut Caches) -> Result<Sealed<RunStacks>, String> {
-        let filter = caches.of::<Terms>().all(context, &self.filter)?;
-        let state = caches.of::<States>().at(context.replay, self.position);
-        let categories = context.categories.filter(|_| self.by_category);
+        let Self(flame) = self;
+        let filter = caches.of::<Terms>().all(context, &flame.filter)?;
+        let state = caches.of::<States>().at(context.replay, flame.position);
+        let categories = context.categories.filter(|_| flame.by_category);
         let leaves = Chosen { context, filter, highlight: None, categories }.leaves(&state, None);
         if leaves.len() > COMPARED_STACKS {
             let most = Count(COMPARED_STACKS as u64);
@@ -184,7 +185,10 @@ impl Answering for RunStacksQuery {
     fn examples(device: &DeviceSummary) -> Vec<Self> {
         let [of_all, of_some] = [(false, Vec::new()), (true, vec![">4KiB".to_owned()])];
         [of_all, of_some]
-            .map(|(by_category, filter)| Self { position: device.peak_position, by_category, filter })
+            .map(|(by_category, filter)| {
+                let position = device.peak_position;
+                Self(FlameQuery { position, by_category, filter, ..FlameQuery::default() })
+            })
             .into()
     }
 }
@@ -210,7 +214,7 @@ mod tests {
     fn difference(a: &mut Session, b: &mut Session, filter: &[&str]) -> Sealed<Flame> {
         let filter: Vec<String> = filter.iter().map(|term| (*term).to_owned()).collect();
         let end = |session: &Session| session.summary().devices[0].events;
-        let stacks = RunStacksQuery { position: end(a), by_category: false, filter: filter.clone() };
+        let stacks = RunStacksQuery(FlameQuery { position: end(a), filter: filter.clone(), ..FlameQuery::default() });
         let base = Some(a.ask(0, &stacks).unwrap());
         let (position, differs, width) = (end(b), true, 900.0);
         b.ask(0, &FlameQuery { position, differs, base, width, filter, ..FlameQuery::default() }).unwrap()

@@ -12,6 +12,9 @@ use crate::widgets::icon::{Symbol, icon};
 use crate::widgets::menu::Menu;
 use crate::widgets::toolbar::Toolbar;
 
+/// The run that is shown, as the base of a comparison with itself.
+const ITSELF: &str = "this run, earlier";
+
 /// Renders the toolbar.
 pub fn toolbar(model: &ModelHandle) -> Html {
     let moment = model.view.settings.compared_moment;
@@ -19,6 +22,8 @@ pub fn toolbar(model: &ModelHandle) -> Html {
         of.and_then(|(key, device)| Some(shown_name(model.entry(key)?, device))).unwrap_or_default()
     };
     let [name_a, name_b] = told_apart(&name(model.base()), &name(model.current.map(|key| (key, model.view.device))));
+    let is_itself = model.base().is_some_and(|base| model.current.map(|key| (key, model.view.device)) == Some(base));
+    let name_a = if is_itself { ITSELF.to_owned() } else { name_a };
     let at = |wanted| sends(model, Action::Set(Setting::ComparedMoment(wanted)));
     let is = |wanted| moment == wanted;
     html! {
@@ -26,15 +31,20 @@ pub fn toolbar(model: &ModelHandle) -> Html {
             <span class="compare-runs">
                 <span class="compare-key is-a">{ "A" }</span>
                 { base_menu(model, name_a) }
-                <button type="button" class="icon-button" disabled={model.base().is_none()} onclick={sends(model, Action::SwapBase)} aria-label="Swap A and B" title="Swap A and B (B)" data-testid="compare-swap">{ icon(Symbol::Swap) }</button>
+                <button type="button" class="icon-button" disabled={model.base().is_none() || is_itself} onclick={sends(model, Action::SwapBase)} aria-label="Swap A and B" title="Swap A and B (B)" data-testid="compare-swap">{ icon(Symbol::Swap) }</button>
                 <span class="compare-key is-b">{ "B" }</span>
                 <span class="compare-name" data-testid="compare-b">{ name_b }</span>
             </span>
             <div class="choices" role="group" aria-label="Moment of the comparison">
+                if is_itself {
+                    { choice("moment-common", "Two steps", "Compare the peak of an early step with that of the last one", !is(ComparedMoment::Cursor), at(ComparedMoment::Common)) }
+                    { choice("moment-cursor", "Range", "Compare the ends of the selected range; without one, the start with the cursor", is(ComparedMoment::Cursor), at(ComparedMoment::Cursor)) }
+                } else {
                 { choice("moment-common", "Same step", "Compare the peak of the last step that both have; without steps, the peak of each", is(ComparedMoment::Common), at(ComparedMoment::Common)) }
                 { choice("moment-peak", "Peaks", "Compare the peak of each run", is(ComparedMoment::Peak), at(ComparedMoment::Peak)) }
                 { choice("moment-end", "Ends", "Compare the ends of the traces", is(ComparedMoment::End), at(ComparedMoment::End)) }
                 { choice("moment-cursor", "Cursors", "Compare where the cursor of each run is; a click on the chart below moves both", is(ComparedMoment::Cursor), at(ComparedMoment::Cursor)) }
+                }
             </div>
         </Toolbar>
     }
@@ -51,7 +61,7 @@ fn shown_name(file: &FileEntry, device: u32) -> String {
     }
 }
 
-/// Renders the menu of runs that can be A: every device of every open file but the one that is shown.
+/// Renders the menu of runs that can be A: every device of every open file, the one that is shown at another moment.
 fn base_menu(model: &ModelHandle, name_a: String) -> Html {
     let base = model.base();
     let chosen =
@@ -60,19 +70,19 @@ fn base_menu(model: &ModelHandle, name_a: String) -> Html {
         let devices = file.summary().map_or(1, |summary| summary.devices.len().max(1)) as u32;
         (0..devices).map(move |device| (file, device))
     });
-    let others = rows.filter(|(file, device)| model.current != Some(file.key) || model.view.device != *device);
+    let own = model.current.map(|key| (key, model.view.device));
     let on_pick = {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| source::pick(&model))
     };
     html! {
         <Menu label={html! { <span class="menu-label">{ chosen.unwrap_or_else(|| "choose a run".to_owned()) }</span> }} name="Run A" test_id="compare-base">
-            { for others.map(|(file, device)| {
+            { for rows.map(|(file, device)| {
                 let of = (file.key, device);
                 let note = file.summary().and_then(|summary| summary.devices.get(device as usize)).map(device_note);
                 html! {
                     <button type="button" class="menu-row is-tall" key={format!("{}-{device}", file.key.0)} aria-current={(base == Some(of)).then_some("true")} onclick={sends(model, Action::SetBase(file.key, device))} title={file.name.clone()} data-testid="compare-base-row">
-                        <span class="menu-label">{ shown_name(file, device) }</span>
+                        <span class="menu-label">{ if own == Some(of) { ITSELF.to_owned() } else { shown_name(file, device) } }</span>
                         <span class="menu-note">{ note }</span>
                     </button>
                 }

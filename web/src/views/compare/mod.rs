@@ -14,11 +14,11 @@ use trace::units::{Bytes, counted};
 use yew::prelude::*;
 
 use self::axis::SharedAxis;
-use super::controls::use_first_picture;
+use super::controls::{sends, use_first_picture};
 use super::description::{Description, Known};
 use crate::browser::use_effect_with;
 use crate::hooks::{ModelHandle, use_answer_of, use_exact_answer_of, use_model};
-use crate::model::{FileKey, Model, Phase};
+use crate::model::{Action, FileKey, Model, Phase};
 use crate::source;
 use crate::widgets::empty::empty;
 
@@ -83,6 +83,27 @@ fn moments(wanted: ComparedMoment, sides: [&Side; 2], steps: Option<[&[StepSpan]
     })
 }
 
+/// Returns the moments at which a run is compared with itself: the peaks of an early step and of the last one, or the ends of the
+/// selected range, and without one the start and the cursor. `None` while the steps are not known.
+fn own_moments(
+    wanted: ComparedMoment,
+    side: &Side,
+    range: Option<(u32, u32)>,
+    steps: Option<&[StepSpan]>,
+) -> Option<[MomentChoice; 2]> {
+    let (from, to) = range.unwrap_or((0, side.cursor));
+    let ends = [MomentChoice::Event(from), MomentChoice::Event(to)];
+    if wanted == ComparedMoment::Cursor {
+        return Some(ends);
+    }
+    let whole: Vec<u64> = steps?.iter().filter(|step| step.is_whole).map(|step| step.number).collect();
+    Some(match whole.as_slice() {
+        // After the first step, what is allocated once is there.
+        [_, early, .., last] | [early, last] => [MomentChoice::Step(*early), MomentChoice::Step(*last)],
+        _ => ends,
+    })
+}
+
 /// The compare tab.
 #[component]
 pub fn Compare() -> Html {
@@ -132,6 +153,7 @@ fn absent(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| source::pick(&model))
     };
+    let itself = model.current.map(|key| sends(model, Action::SetBase(key, model.view.device)));
     let (title, hint) = match model.missing_base() {
         Some(base) => (
             format!("This link compares with {}, which is not open.", base.name),
@@ -146,7 +168,12 @@ fn absent(model: &ModelHandle) -> Html {
         <div class="empty" data-testid="compare-empty">
             <h2>{ title }</h2>
             <p>{ hint }</p>
-            <button type="button" class="button" onclick={on_pick} data-testid="compare-open">{ "Open file…" }</button>
+            <div class="compare-actions">
+                <button type="button" class="button" onclick={on_pick} data-testid="compare-open">{ "Open file…" }</button>
+                if let Some(itself) = itself {
+                    <button type="button" class="button" onclick={itself} data-testid="compare-itself">{ "Compare two moments of this run" }</button>
+                }
+            </div>
         </div>
     }
 }
@@ -175,7 +202,12 @@ fn Pair(props: &PairProps) -> Html {
     };
     let steps = steps(0, a).zip(steps(1, b)).map(|(a, b)| [a, b]);
     let settings = &model.view.settings;
-    let asked = moments(settings.compared_moment, [a, b], steps).map(|[of_a, of_b]| {
+    let is_itself = a.of == b.of;
+    let chosen = match is_itself {
+        true => own_moments(settings.compared_moment, b, model.view.extended_range(), steps.map(|[own, _]| own)),
+        false => moments(settings.compared_moment, [a, b], steps),
+    };
+    let asked = chosen.map(|[of_a, of_b]| {
         let query = |side: &Side, moment| RunProfileQuery { name: side.name.clone(), moment };
         [query(a, of_a), query(b, of_b)]
     });
@@ -198,7 +230,8 @@ fn Pair(props: &PairProps) -> Html {
     });
     use_first_picture(&model, compared.is_some() || refused.is_some());
     let has_history = a.has_history() && b.has_history();
-    let chart = steps.filter(|_| has_history).map(|steps| {
+    // One run has one curve, which is above.
+    let chart = steps.filter(|_| has_history && !is_itself).map(|steps| {
         let whole = |side: &Side| (side.device.has_times.then_some(side.device.time), side.device.event);
         SharedAxis::of(settings.compared_axis, [whole(a), whole(b)], steps)
     });
@@ -213,7 +246,8 @@ fn Pair(props: &PairProps) -> Html {
     let positions = moments.as_ref().map(|moments| moments.each_ref().map(|moment| moment.position));
     let is_apart = settings.compared_moment == ComparedMoment::Common
         && moments.as_ref().is_some_and(|moments| moments.iter().all(|moment| moment.step.is_none()))
-        && has_history;
+        && has_history
+        && !is_itself;
     html! {
         <div class="compare-page" aria-busy={(found.is_none() && refused.is_none()).to_string()}>
             if let Some(sentence) = refused {
@@ -280,6 +314,19 @@ mod tests {
         ] {
             assert_eq!(told_apart(a, b), want);
         }
+    }
+
+    #[test]
+    fn a_run_is_compared_with_itself_at_two_steps_or_where_a_range_ends() {
+        let run = side(100, 70);
+        let steps = |whole: &[u64]| -> Vec<StepSpan> { whole.iter().map(|number| step(*number, true)).collect() };
+        let of = |wanted, range, whole: &[u64]| own_moments(wanted, &run, range, Some(&steps(whole))).unwrap();
+        let (step, event) = (|a, b| [a, b].map(MomentChoice::Step), |a, b| [a, b].map(MomentChoice::Event));
+        assert_eq!(of(ComparedMoment::Common, None, &[1, 2, 3, 9]), step(2, 9));
+        assert_eq!(of(ComparedMoment::Common, None, &[1, 9]), step(1, 9));
+        assert_eq!(of(ComparedMoment::Common, None, &[1]), event(0, 70));
+        assert_eq!(of(ComparedMoment::Cursor, Some((20, 50)), &[1, 9]), event(20, 50));
+        assert_eq!(own_moments(ComparedMoment::Common, &run, None, None), None, "the steps are not known yet");
     }
 
     #[test]

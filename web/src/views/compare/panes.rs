@@ -45,6 +45,8 @@ pub fn Panes(props: &PanesProps) -> Html {
         })
     };
     let is = |view| shown == view;
+    // A run has one cursor: beside itself it would be shown twice.
+    let is_itself = props.a == props.b;
     let tab = match shown {
         ComparedView::None | ComparedView::Flame => None,
         ComparedView::Timeline => Some(Tab::Timeline),
@@ -56,10 +58,14 @@ pub fn Panes(props: &PanesProps) -> Html {
             <div class="compare-lines-head">
                 <h2>{ "Both runs" }</h2>
                 <div class="choices" role="group" aria-label="View of both runs">
+                    if !is_itself {
                     { choice("compare-view-timeline", "Timeline", "Show both timelines", is(ComparedView::Timeline), show(ComparedView::Timeline)) }
                     { choice("compare-view-segments", "Segments", "Show the segments of both, each at its cursor", is(ComparedView::Segments), show(ComparedView::Segments)) }
+                    }
                     { choice("compare-view-flame", "Flame", "Show the stacks of both in one graph, coloured by change", is(ComparedView::Flame), show(ComparedView::Flame)) }
-                    { choice("compare-view-heatmap", "Heatmap", "Show the heatmaps of both", is(ComparedView::Heatmap), show(ComparedView::Heatmap)) }
+                    if !is_itself {
+                        { choice("compare-view-heatmap", "Heatmap", "Show the heatmaps of both", is(ComparedView::Heatmap), show(ComparedView::Heatmap)) }
+                    }
                 </div>
             </div>
             if let (ComparedView::Flame, Some(positions)) = (shown, props.positions) {
@@ -67,7 +73,7 @@ pub fn Panes(props: &PanesProps) -> Html {
                     <FlameDifference a={props.a} b={props.b} {positions} />
                 </div>
             }
-            if let Some(tab) = tab {
+            if let Some(tab) = tab.filter(|_| !is_itself) {
                 if let Some(positions) = props.positions {
                     <p class="compare-note dim">
                         { "Each stands at its own cursor. " }

@@ -33,8 +33,8 @@ pub fn FlameDifference(props: &FlameDifferenceProps) -> Html {
     let zoom = use_state_eq(Vec::<u32>::new);
     let chosen = use_state_eq(Vec::<u32>::new);
     let (by_category, filter) = (settings.flame_by_category, model.view.filter.clone());
-    let stacks = RunStacksQuery { position: before, by_category, filter: filter.clone() };
-    let stacks = use_exact_answer_of(Some(a), Some(Query::RunStacks(stacks)));
+    let stacks = FlameQuery { position: before, by_category, filter: filter.clone(), ..FlameQuery::default() };
+    let stacks = use_exact_answer_of(Some(a), Some(Query::RunStacks(RunStacksQuery(stacks))));
     // While other stacks are on their way, what was shown last stays.
     let last = use_mut_ref(|| None::<Query>);
     if let Some(Answer::RunStacks(base)) = stacks.as_deref() {
