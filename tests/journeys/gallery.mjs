@@ -10,7 +10,6 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { atEnd } from './ending.mjs';
 import { openPage } from './page.mjs';
 import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
 import { answered, events, goTo, openSession, tabs, until } from './workbench.mjs';
@@ -41,8 +40,6 @@ function million(t) {
 
 /** Starts a server, to which a job sends its memory until it ends. */
 async function session(t) {
-  const usual = process.env.VRAMSCOPE_URL;
-  atEnd(t, () => { process.env.VRAMSCOPE_URL = usual; });
   const server = await startServer(t);
   const { events_sent: sent } = await startJob(t, server.url, 'transformer', '--steps', '6', '--rate', '0').ended;
   return async (page) => {

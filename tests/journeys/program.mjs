@@ -58,7 +58,10 @@ export async function startServer(t, data = emptyFolder(t), args = [], env = {})
   };
   await server.start();
   atEnd(t, () => server.child.kill('SIGKILL'));
+  // The pages of this test open on it.
+  const usual = process.env.VRAMSCOPE_URL;
   process.env.VRAMSCOPE_URL = server.url;
+  atEnd(t, () => { process.env.VRAMSCOPE_URL = usual; });
   return server;
 }
 

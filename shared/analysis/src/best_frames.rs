@@ -8,7 +8,7 @@ use trace::frames::{FrameId, StrId, Symbols};
 
 /// Finds the frame that describes a stack best, and the runs of library frames around it. Each distinct frame is
 /// classified once.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct BestFrames {
     overrides: Overrides,
     ranks: Vec<Rank>,

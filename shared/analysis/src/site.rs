@@ -21,7 +21,7 @@ use trace::frames::{Frame, StackId, StackRecord, StrId, Symbols};
 const LOST_NAME: &str = "name lost";
 
 /// The line and colour of every stack of a session. It covers all devices, and is never trimmed: stacks stay.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Sites {
     /// By stack: an index into `lines`.
     line: Vec<u32>,
@@ -42,7 +42,7 @@ pub struct SiteInput<'a> {
     pub usages: &'a [&'a Usage],
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Line {
     label: String,
     /// The first of its stacks.

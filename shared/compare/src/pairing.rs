@@ -143,9 +143,8 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// How much says that two lines of one function are the same. Zero keeps them apart.
+/// How much the requests of two lines of one function say that they are the same.
 fn likeness(one: &ProfiledLine, other: &ProfiledLine, is_same_count: bool) -> u32 {
-    let is_same_number = one.number == other.number;
     let is_equal = one.requests.count == other.requests.count
         && if one.requests.count == 0 { one.held == other.held } else { one.sizes == other.sizes };
     let by_sizes = match (is_equal, one.requests.count == other.requests.count) {
@@ -153,45 +152,82 @@ fn likeness(one: &ProfiledLine, other: &ProfiledLine, is_same_count: bool) -> u3
         (false, true) => 3,
         (false, false) => 0,
     };
-    by_sizes + u32::from(is_same_number) * 4 + u32::from(is_same_count)
+    by_sizes + u32::from(is_same_count)
+}
+
+/// How much it says for a pair that its lines are as far apart as those of the pair before it, or as no lines were inserted.
+const SAME_DISTANCE: u32 = 4;
+/// No pair.
+const NONE: u32 = u32::MAX;
+
+/// Pairs of lines that end with a certain one: what they come to, and the place of the last one in the table of all pairs.
+#[derive(Clone, Copy)]
+struct Chain {
+    sum: u32,
+    last: u32,
 }
 
 /// Pairs lines of one function, both in their order, so that the pairs are most alike and none cross.
+///
+/// That a line has the same number in both says little by itself: where a line was inserted above, each has the number that another
+/// one had. So what counts is that a pair is as far apart as the one before it.
 fn in_order(before: &[&ProfiledLine], after: &[&ProfiledLine]) -> Vec<(usize, usize)> {
     let is_same_count = before.len() == after.len();
-    let width = after.len() + 1;
+    let width = after.len();
     if before.len().saturating_mul(width) > MOST_PAIRS {
         return equal_numbers(before, after);
     }
-    let alike = |i: usize, j: usize| match (before.get(i), after.get(j)) {
-        (Some(one), Some(other)) => likeness(one, other, is_same_count),
-        _ => 0,
-    };
-    // The most that the lines from here on come to.
-    let mut best = vec![0_u32; (before.len() + 1) * width];
-    let at = |best: &[u32], i: usize, j: usize| best.get(i * width + j).copied().unwrap_or(0);
-    for i in (0..before.len()).rev() {
-        for j in (0..after.len()).rev() {
-            let alike = alike(i, j);
-            let together = if alike > 0 { alike + at(&best, i + 1, j + 1) } else { 0 };
-            let most = together.max(at(&best, i + 1, j)).max(at(&best, i, j + 1));
-            if let Some(cell) = best.get_mut(i * width + j) {
-                *cell = most;
+    let none = Chain { sum: 0, last: NONE };
+    // By pair, the one before it.
+    let mut prior = vec![NONE; before.len() * width];
+    // The best chain of the lines so far, up to each line of the second run.
+    let mut best = vec![none; width + 1];
+    // The best chain that ends with lines so far apart.
+    let mut apart: FxHashMap<i64, Chain> = FxHashMap::default();
+    for (i, one) in before.iter().enumerate() {
+        let mut row = vec![none; width];
+        for (j, other) in after.iter().enumerate() {
+            let alike = likeness(one, other, is_same_count);
+            let distance = i64::from(other.number) - i64::from(one.number);
+            let at = (i * width + j) as u32;
+            let start = best.get(j).copied().unwrap_or(none);
+            // The first pair continues the top of the file.
+            let first = Chain { sum: 0, last: NONE };
+            let along = apart.get(&distance).copied().or((distance == 0).then_some(first));
+            let along = along.filter(|chain| chain.last == NONE || (chain.last as usize % width) < j);
+            let along = along.map(|chain| Chain { sum: chain.sum + SAME_DISTANCE, ..chain });
+            let along = along.filter(|along| along.sum >= start.sum);
+            let is_pair = alike > 0 || along.is_some();
+            let from = along.unwrap_or(start);
+            if let (true, Some(prior), Some(cell)) = (is_pair, prior.get_mut(at as usize), row.get_mut(j)) {
+                *prior = from.last;
+                *cell = Chain { sum: from.sum + alike, last: at };
+            }
+        }
+        let mut most = none;
+        for (j, (chain, other)) in row.iter().zip(after).enumerate() {
+            if chain.sum > most.sum {
+                most = *chain;
+            }
+            if let Some(best) = best.get_mut(j + 1).filter(|best| most.sum > best.sum) {
+                *best = most;
+            }
+            if chain.last != NONE {
+                let distance = i64::from(other.number) - i64::from(one.number);
+                let known = apart.entry(distance).or_insert(*chain);
+                if chain.sum >= known.sum {
+                    *known = *chain;
+                }
             }
         }
     }
-    let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
-    while i < before.len() && j < after.len() {
-        let alike = alike(i, j);
-        if alike > 0 && at(&best, i, j) == alike + at(&best, i + 1, j + 1) {
-            pairs.push((i, j));
-            (i, j) = (i + 1, j + 1);
-        } else if at(&best, i, j) == at(&best, i + 1, j) {
-            i += 1;
-        } else {
-            j += 1;
-        }
+    let mut pairs = Vec::new();
+    let mut at = best.last().map_or(NONE, |chain| chain.last);
+    while let Some(before) = prior.get(at as usize) {
+        pairs.push((at as usize / width, at as usize % width));
+        at = *before;
     }
+    pairs.reverse();
     pairs
 }
 
@@ -276,6 +312,34 @@ mod tests {
             "f /a/m.py:3 10\n f /a/m.py:4 15 15\n f /a/m.py:5 20",
             &[],
             &["- /a/m.py:4 new", "/a/m.py:3 /a/m.py:3 exact", "/a/m.py:4 /a/m.py:5 moved"],
+        );
+    }
+
+    /// Where all sizes changed as well, lines were taken for those that had their numbers.
+    #[test]
+    fn lines_that_moved_by_one_are_not_those_that_had_their_numbers() {
+        check(
+            "f /a/m.py:17 1 1\n f /a/m.py:18 2 2\n f /a/m.py:19 3\n f /a/m.py:44 4",
+            "f /a/m.py:18 10 10\n f /a/m.py:19 20 20\n f /a/m.py:20 30\n f /a/m.py:45 40",
+            &[],
+            &[
+                "/a/m.py:17 /a/m.py:18 moved",
+                "/a/m.py:18 /a/m.py:19 moved",
+                "/a/m.py:19 /a/m.py:20 moved",
+                "/a/m.py:44 /a/m.py:45 moved",
+            ],
+        );
+        // Lines above stay where they are.
+        check(
+            "f /a/m.py:5 9\n f /a/m.py:24 1\n f /a/m.py:25 2\n f /a/m.py:26 3",
+            "f /a/m.py:5 90\n f /a/m.py:25 10\n f /a/m.py:26 20\n f /a/m.py:27 30",
+            &[],
+            &[
+                "/a/m.py:24 /a/m.py:25 moved",
+                "/a/m.py:25 /a/m.py:26 moved",
+                "/a/m.py:26 /a/m.py:27 moved",
+                "/a/m.py:5 /a/m.py:5 exact",
+            ],
         );
     }
 

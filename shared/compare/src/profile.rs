@@ -6,7 +6,9 @@ use analysis::site::{frame_label, name_of};
 use analysis::step_memory::StepSums;
 use analysis::steps::{Steps, TrainingStep, named_spans};
 use query::Category;
-use query::run_profile::{Conditions, MomentChoice, ProfiledLine, ProfiledMemory, ProfiledMoment, RunProfile};
+use query::run_profile::{
+    Conditions, MomentChoice, ProfiledLine, ProfiledMemory, ProfiledMoment, RunProfile, WholeSteps,
+};
 use replay::{Allocation, Replayed};
 use rustc_hash::FxHashMap;
 use trace::event::Action;
@@ -39,10 +41,12 @@ impl<'a> Run<'a> {
         self.input.trace.events.len() > 1
     }
 
-    /// Returns the numbers of the steps that lie in the trace from their beginning to their end.
-    pub fn whole_steps(&self) -> impl Iterator<Item = u64> {
-        let steps = self.steps().into_iter().flat_map(|found| &found.steps);
-        steps.filter(|step| step.is_whole).map(|step| step.number)
+    /// Returns the steps that lie in the trace from their beginning to their end.
+    pub fn whole_steps(&self) -> WholeSteps {
+        let Some(found) = self.steps() else { return WholeSteps::default() };
+        let whole = found.steps.iter().filter(|step| step.is_whole);
+        let steps = whole.map(|step| (step.number, step.to.saturating_sub(step.from))).collect();
+        WholeSteps { source: found.source.to_string(), steps }
     }
 
     fn steps(&self) -> Option<&'a Steps> {

@@ -14,6 +14,8 @@ const LINE_PERCENT: u64 = 40;
 const ABOVE_ALL_PERCENT: u64 = 105;
 /// The share of a difference, in percent, from which a line is named beside what has none.
 const BESIDE_PERCENT: u64 = 10;
+/// The share of memory without a stack, in percent, from which a category stands for it.
+const MOSTLY_PERCENT: u64 = 70;
 /// The share of a difference, in percent, from which a part is nearly all of it.
 const NEARLY_ALL_PERCENT: u64 = 95;
 
@@ -51,9 +53,10 @@ pub(super) fn sentence(compared: &RunComparison) -> String {
     if has_reserved && gaps.unsigned_abs() / 2 > grown.unsigned_abs() && (gaps < 0) == (reserved < 0) {
         let amounts = from_to(a.memory.reserved, b.memory.reserved);
         let gaps_amounts = from_to(unsigned(a.memory.gaps()), unsigned(b.memory.gaps()));
+        let why = || cause(compared, grown).map_or_else(String::new, |cause| format!(": {cause}"));
         let tensors = match has_grown {
             false => "live tensors hold the same".to_owned(),
-            true => format!("live tensors hold {}", more_or_less(grown)),
+            true => format!("live tensors hold {}{}", more_or_less(grown), why()),
         };
         return format!(
             "B reserves {} {amounts}: it has {} in free gaps {gaps_amounts}, while {tensors}.",
@@ -103,15 +106,16 @@ fn cause(compared: &RunComparison, grown: i64) -> Option<String> {
     let line = line.filter(|line| share(line.growth()) >= u128::from(LINE_PERCENT));
     if let Some(line) = line.filter(|line| share(line.growth()) > u128::from(ABOVE_ALL_PERCENT)) {
         let (of_line, rest) = (more_or_less(line.growth()), more_or_less(grown.saturating_sub(line.growth())));
-        return Some(format!("{of_line} is {}, and {rest} elsewhere", changed(line)));
+        return Some(format!("{of_line} is {}, and {rest} elsewhere", changed(compared, line)));
     }
     if let Some(line) = line {
-        let found = format!("{} is {}", part(line.growth()), changed(line));
+        let found = format!("{} is {}", part(line.growth()), changed(compared, line));
         // Memory of the backward pass has no stack: the largest line beside it says more.
         let code = compared.lines.iter().find(|line| line.is_code() && is_along(line.growth()));
         let code = code.filter(|code| !line.is_code() && share(code.growth()) >= u128::from(BESIDE_PERCENT));
-        let beside =
-            |code: &ChangedLine| format!("{found}, and {} is {}", Bytes(code.growth().unsigned_abs()), changed(code));
+        let beside = |code: &ChangedLine| {
+            format!("{found}, and {} is {}", Bytes(code.growth().unsigned_abs()), changed(compared, code))
+        };
         return Some(code.map_or_else(|| found.clone(), beside));
     }
     let category = compared.categories.iter().find(|(category, amounts)| {
@@ -125,13 +129,29 @@ fn cause(compared: &RunComparison, grown: i64) -> Option<String> {
         return Some(format!("{} is {} of {count}{most}", part(of(*amounts)), category.name()));
     }
     let line = compared.lines.iter().find(|line| is_along(line.growth()))?;
-    Some(format!("the largest part, {}, is {}", Bytes(line.growth().unsigned_abs()), changed(line)))
+    Some(format!("the largest part, {}, is {}", Bytes(line.growth().unsigned_abs()), changed(compared, line)))
+}
+
+/// Returns what most of the growth of memory without a stack is for, by what categories grew and their lines did not.
+fn without_stack(compared: &RunComparison, line: &ChangedLine) -> &'static str {
+    let rest = |(category, [before, after]): &(Category, [Amount; 2])| {
+        let of_code = compared.lines.iter().filter(|line| line.is_code() && line.category == *category);
+        let of_code: i128 = of_code.map(|line| i128::from(line.growth())).sum();
+        (*category, i128::from(difference(after.bytes, before.bytes)) - of_code)
+    };
+    // What the others hold without a stack is theirs by exclusion, and says no more.
+    let kept = [Category::Gradients, Category::Activations, Category::Parameters, Category::OptimizerState];
+    let known = compared.categories.iter().filter(|(category, _)| kept.contains(category)).map(rest);
+    let growth = i128::from(line.growth());
+    let most = known.filter(|(_, rest)| (*rest < 0) == (growth < 0)).max_by_key(|(_, rest)| rest.unsigned_abs());
+    let is_most = |rest: i128| rest.unsigned_abs() * 100 >= growth.unsigned_abs() * u128::from(MOSTLY_PERCENT);
+    most.filter(|(_, rest)| is_most(*rest)).map_or("memory", |(category, _)| category.name())
 }
 
 /// Returns a line with how it changed.
-fn changed(line: &ChangedLine) -> String {
+fn changed(compared: &RunComparison, line: &ChangedLine) -> String {
     let name = match line.label() {
-        NO_STACK => "memory without a stack".into(),
+        NO_STACK => format!("{} without a stack", without_stack(compared, line)).into(),
         FROM_BEFORE => "memory that was there when recording began".into(),
         label => line_in_sentence(label),
     };
@@ -144,14 +164,8 @@ fn changed(line: &ChangedLine) -> String {
         LineMatch::Gone => ", which allocates nothing in B".to_owned(),
         _ if before.count == 0 => ", which holds nothing in A".to_owned(),
         _ if after.count == 0 => ", which holds nothing in B".to_owned(),
-        _ => {
-            let (by_count, by_size) = line.by_count_and_size();
-            if by_count.unsigned_abs() >= by_size.unsigned_abs() {
-                number_of(before.count, after.count)
-            } else {
-                size_of(before, after)
-            }
-        }
+        _ if line.is_by_number() => number_of(before.count, after.count),
+        _ => size_of(before, after),
     };
     format!("{name}{how}")
 }

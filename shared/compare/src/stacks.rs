@@ -37,7 +37,7 @@ pub fn run_stacks(symbols: &Symbols, leaves: &[Leaf]) -> RunStacks {
 }
 
 /// The stacks of a run, and those of another one among them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct MergedStacks {
     /// The symbols of the run, and then what only the other one has.
     pub symbols: Symbols,
@@ -50,7 +50,7 @@ pub struct MergedStacks {
 impl MergedStacks {
     /// Merges the stacks of another run into those of a run, whose leaves are `own`: frames are found among theirs.
     pub fn new(symbols: &Symbols, sites: &Sites, own: &[Leaf], base: &RunStacks) -> Self {
-        let (mut symbols, mut sites) = (symbols.clone(), sites.clone());
+        let mut symbols = symbols.clone();
         let numbers = numbers(&mut symbols, own, base);
         let leaf = |stack: &RunStack| {
             let frames: Vec<FrameId> =
@@ -63,6 +63,7 @@ impl MergedStacks {
             Leaf { stack: id, bytes, count, category: stack.category, ..Leaf::default() }
         };
         let base = base.stacks.iter().map(leaf).collect();
+        let mut sites = Sites::with(sites.best_frames().overrides().clone());
         sites.extend(SiteInput { symbols: &symbols, usages: &[] });
         Self { symbols, sites, base }
     }

@@ -95,7 +95,7 @@ pub use segments::{
 use serde::{Deserialize, Serialize};
 pub use sizes::parse_bytes;
 pub use state::{StateAt, StateQuery};
-pub use steps::{StepList, StepSpan, StepsQuery};
+pub use steps::{FROM_PATTERN, StepList, StepSpan, StepsQuery};
 pub use summary::{DeviceSummary, Origin, Summary};
 pub use timeline::{Class, Detail, LossSpan, OutsideCurve, Overview, OverviewQuery, SampleAt, Timeline, TimelineQuery};
 

@@ -262,6 +262,13 @@ impl ChangedLine {
         if after.is_empty() { before } else { after }
     }
 
+    /// Returns whether the number of its tensors explains the growth, rather than their sizes: there are more where it grew, and fewer
+    /// where it shrank. What a mean size says of tensors whose number differs is no size that any of them has.
+    pub const fn is_by_number(&self) -> bool {
+        let [before, after] = &self.held;
+        before.count != after.count && (before.count < after.count) == (before.bytes < after.bytes)
+    }
+
     /// Returns how much of the growth is due to the number of tensors, and how much to their sizes: as many more of the first
     /// run's size, and the rest.
     pub fn by_count_and_size(&self) -> (i64, i64) {

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use std::collections::BTreeSet;
 
-use super::{Category, Question, Sealed};
+use super::{Category, FROM_PATTERN, Question, Sealed, StepList};
+use trace::order::SortFew;
 use trace::totals::{Amount, difference};
 
 /// Which moment of a run is profiled.
@@ -27,15 +28,49 @@ pub enum MomentChoice {
 
 impl MomentChoice {
     /// Returns the moment at which two runs are compared unless a person names another: the peak of the last whole step that
-    /// both have, by when what is allocated once is there; without one the peak of each; and the end if not both have a history.
-    pub fn common(has_history: bool, a: impl Iterator<Item = u64>, b: impl Iterator<Item = u64>) -> Self {
-        let a: BTreeSet<u64> = a.collect();
-        match b.filter(|number| a.contains(number)).max() {
-            Some(number) => Self::Step(number),
-            None if has_history => Self::Peak,
-            None => Self::End,
+    /// both have, by when what is allocated once is there; without one, or if their steps are no like units of work, the peak of each;
+    /// and the end if not both have a history.
+    pub fn common(has_history: bool, a: &WholeSteps, b: &WholeSteps) -> Self {
+        let is_found = a.source == FROM_PATTERN || b.source == FROM_PATTERN;
+        let [a, b] = [&a.steps, &b.steps];
+        let numbers: BTreeSet<u64> = a.iter().map(|(number, _)| *number).collect();
+        match b.iter().map(|(number, _)| *number).filter(|number| numbers.contains(number)).max() {
+            Some(number) if !is_found || are_steps_alike(a, b) => Self::Step(number),
+            _ if has_history => Self::Peak,
+            _ => Self::End,
         }
     }
+}
+
+/// The steps of a run that lie in its trace from their beginning to their end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WholeSteps {
+    /// How they were found.
+    pub source: String,
+    /// The number of each, and its events.
+    pub steps: Vec<(u64, u32)>,
+}
+
+impl From<&StepList> for WholeSteps {
+    fn from(list: &StepList) -> Self {
+        let whole = list.steps.iter().filter(|step| step.is_whole);
+        let steps = whole.map(|step| (step.number, step.to.saturating_sub(step.from))).collect();
+        Self { source: list.source.clone(), steps }
+    }
+}
+
+/// Returns whether the steps of two runs are like units of work: those in the middle have about as many events. A decoded token is
+/// none of a request.
+fn are_steps_alike(a: &[(u64, u32)], b: &[(u64, u32)]) -> bool {
+    /// How many times as many events a step may have: twice for twice the layers, and again for a batch in parts.
+    const MOST_APART: u64 = 4;
+    let middle = |steps: &[(u64, u32)]| {
+        let mut events: Vec<u32> = steps.iter().map(|(_, events)| *events).collect();
+        events.sort_few_by_key(|events| *events);
+        u64::from(events.get(events.len() / 2).copied().unwrap_or(0))
+    };
+    let (a, b) = (middle(a), middle(b));
+    a.max(b) <= a.min(b).saturating_mul(MOST_APART)
 }
 
 /// Asks for the profile of a run, to compare it with another.
@@ -175,4 +210,30 @@ pub struct ProfiledLine {
     pub sizes: u64,
     /// What most of its live tensors are for, or else what it allocated.
     pub category: Category,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_runs_are_compared_at_their_last_common_step_if_steps_are_alike() {
+        let of = |source: &str, steps: &[(u64, u32)]| WholeSteps { source: source.to_owned(), steps: steps.to_vec() };
+        let common = |has_history, a: &[(u64, u32)], b: &[(u64, u32)]| {
+            MomentChoice::common(has_history, &of(FROM_PATTERN, a), &of(FROM_PATTERN, b))
+        };
+        let steps = [(1, 90), (2, 100), (3, 100)];
+        assert_eq!(common(true, &steps, &[(2, 210), (3, 200), (4, 200)]), MomentChoice::Step(3));
+        assert_eq!(common(true, &steps, &[(7, 100)]), MomentChoice::Peak, "none in common");
+        assert_eq!(common(true, &steps, &[(1, 20), (2, 20), (3, 20)]), MomentChoice::Peak, "tokens are no requests");
+        let other = of("from optimizer.step", &[(1, 20), (2, 20), (3, 20)]);
+        let own = of("from optimizer.step", &steps);
+        assert_eq!(
+            MomentChoice::common(true, &own, &other),
+            MomentChoice::Step(3),
+            "an optimizer's are, whatever they allocate"
+        );
+        assert_eq!(common(true, &[], &steps), MomentChoice::Peak);
+        assert_eq!(common(false, &[], &[]), MomentChoice::End);
+    }
 }

@@ -30,6 +30,9 @@ pub struct StepSpan {
     pub is_whole: bool,
 }
 
+/// How steps were found that nothing but repeated allocations shows: [`StepList::source`].
+pub const FROM_PATTERN: &str = "from the allocation pattern";
+
 /// The steps of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepList {

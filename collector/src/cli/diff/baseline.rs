@@ -47,13 +47,15 @@ pub(in super::super) fn write_baseline(baseline: &Baseline, path: &Path) -> Resu
 
 /// Returns the moment of a run that is compared with a baseline of this moment, or that begins one.
 pub(in super::super) fn moment_like(moment: Option<&ProfiledMoment>, run: &Run<'_>) -> MomentChoice {
-    let last = || run.whole_steps().max().map_or(MomentChoice::Peak, MomentChoice::Step);
+    let steps = run.whole_steps().steps;
+    let numbers = || steps.iter().map(|(number, _)| *number);
+    let last = || numbers().max().map_or(MomentChoice::Peak, MomentChoice::Step);
     match moment {
         None if run.has_history() => last(),
         None => MomentChoice::End,
         Some(ProfiledMoment { step: Some(step), .. }) => {
             // The same step, or else the last whole one: what is allocated once is there by then, too.
-            let same = run.whole_steps().find(|number| number == step);
+            let same = numbers().find(|number| number == step);
             same.map_or_else(last, MomentChoice::Step)
         }
         Some(ProfiledMoment { phase: Some(phase), .. }) => MomentChoice::Phase(phase.clone()),

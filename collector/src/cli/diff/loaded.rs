@@ -65,7 +65,7 @@ impl Loaded {
 /// Returns the moment at which two runs are compared unless a person names another.
 pub(in super::super) fn common_moment(runs: &[Loaded; 2]) -> MomentChoice {
     let [a, b] = runs.each_ref().map(Loaded::run);
-    MomentChoice::common(a.has_history() && b.has_history(), a.whole_steps(), b.whole_steps())
+    MomentChoice::common(a.has_history() && b.has_history(), &a.whole_steps(), &b.whole_steps())
 }
 
 /// Profiles two runs at the same time.

@@ -17,6 +17,8 @@ pub(super) use marked::phases as spans_of_phases;
 
 use std::fmt;
 
+use query::FROM_PATTERN;
+
 use super::stack_traits::{StackTraits, Traits};
 use replay::Replayed;
 use trace::event::Action;
@@ -41,7 +43,7 @@ impl fmt::Display for StepSource {
             Self::Annotations => "from annotations",
             Self::Optimizer => "from optimizer.step",
             Self::ZeroGrad => "from zero_grad",
-            Self::Pattern => "from the allocation pattern",
+            Self::Pattern => FROM_PATTERN,
         })
     }
 }

@@ -175,8 +175,7 @@ fn cause(line: &ChangedLine) -> &'static str {
         0 => return "",
         sign => sign > 0,
     };
-    let (by_count, by_size) = line.by_count_and_size();
-    match (before.count, after.count, by_count.unsigned_abs() >= by_size.unsigned_abs()) {
+    match (before.count, after.count, line.is_by_number()) {
         (0, ..) => "none in A",
         (_, 0, _) => "none in B",
         (.., true) if is_more => "more tensors",

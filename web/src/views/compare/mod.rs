@@ -9,7 +9,7 @@ mod summary;
 
 use query::run_comparison::{CompareRunsQuery, RunComparison};
 use query::run_profile::{MomentChoice, RunProfileQuery};
-use query::{Answer, Axis, ComparedMoment, DeviceSummary, Query, StepSpan, StepsQuery};
+use query::{Answer, Axis, ComparedMoment, DeviceSummary, Query, StepList, StepsQuery};
 use trace::units::{Bytes, counted};
 use yew::prelude::*;
 
@@ -65,7 +65,7 @@ impl Side {
 }
 
 /// Returns the moments at which two runs are compared; `None` while the steps are not known that they depend on.
-fn moments(wanted: ComparedMoment, sides: [&Side; 2], steps: Option<[&[StepSpan]; 2]>) -> Option<[MomentChoice; 2]> {
+fn moments(wanted: ComparedMoment, sides: [&Side; 2], steps: Option<[&StepList; 2]>) -> Option<[MomentChoice; 2]> {
     let both = |choice: MomentChoice| [choice.clone(), choice];
     Some(match wanted {
         ComparedMoment::Peak => both(MomentChoice::Peak),
@@ -73,12 +73,8 @@ fn moments(wanted: ComparedMoment, sides: [&Side; 2], steps: Option<[&[StepSpan]
         ComparedMoment::Cursor => sides.map(|side| MomentChoice::Event(side.cursor)),
         ComparedMoment::Common => {
             let [a, b] = steps?;
-            let whole = |steps: &[StepSpan]| {
-                let whole = steps.iter().filter(|step| step.is_whole).map(|step| step.number);
-                whole.collect::<Vec<_>>().into_iter()
-            };
             let has_history = sides.iter().all(|side| side.has_history());
-            both(MomentChoice::common(has_history, whole(a), whole(b)))
+            both(MomentChoice::common(has_history, &a.into(), &b.into()))
         }
     })
 }
@@ -89,14 +85,14 @@ fn own_moments(
     wanted: ComparedMoment,
     side: &Side,
     range: Option<(u32, u32)>,
-    steps: Option<&[StepSpan]>,
+    steps: Option<&StepList>,
 ) -> Option<[MomentChoice; 2]> {
     let (from, to) = range.unwrap_or((0, side.cursor));
     let ends = [MomentChoice::Event(from), MomentChoice::Event(to)];
     if wanted == ComparedMoment::Cursor {
         return Some(ends);
     }
-    let whole: Vec<u64> = steps?.iter().filter(|step| step.is_whole).map(|step| step.number).collect();
+    let whole: Vec<u64> = steps?.steps.iter().filter(|step| step.is_whole).map(|step| step.number).collect();
     Some(match whole.as_slice() {
         // After the first step, what is allocated once is there.
         [_, early, .., last] | [early, last] => [MomentChoice::Step(*early), MomentChoice::Step(*last)],
@@ -195,17 +191,19 @@ fn Pair(props: &PairProps) -> Html {
     let list = Some(Query::Steps(StepsQuery { axis: Axis::Event }));
     let steps_of = |side: &Side| list.clone().filter(|_| side.has_history());
     let lists = [use_exact_answer_of(Some(a.of), steps_of(a)), use_exact_answer_of(Some(b.of), steps_of(b))];
+    let none = StepList::default();
     let steps = |run: usize, side: &Side| match lists.get(run).and_then(|list| list.as_deref()) {
-        Some(Answer::Steps(list)) => Some(list.steps.as_slice()),
-        Some(_) => Some([].as_slice()),
-        None => Some([].as_slice()).filter(|_| !side.has_history()),
+        Some(Answer::Steps(list)) => Some(list),
+        Some(_) => Some(&none),
+        None => Some(&none).filter(|_| !side.has_history()),
     };
-    let steps = steps(0, a).zip(steps(1, b)).map(|(a, b)| [a, b]);
+    let lists = steps(0, a).zip(steps(1, b)).map(|(a, b)| [a, b]);
+    let steps = lists.map(|lists| lists.map(|list| list.steps.as_slice()));
     let settings = &model.view.settings;
     let is_itself = a.of == b.of;
     let chosen = match is_itself {
-        true => own_moments(settings.compared_moment, b, model.view.extended_range(), steps.map(|[own, _]| own)),
-        false => moments(settings.compared_moment, [a, b], steps),
+        true => own_moments(settings.compared_moment, b, model.view.extended_range(), lists.map(|[own, _]| own)),
+        false => moments(settings.compared_moment, [a, b], lists),
     };
     let asked = chosen.map(|[of_a, of_b]| {
         let query = |side: &Side, moment| RunProfileQuery { name: side.name.clone(), moment };
@@ -255,7 +253,7 @@ fn Pair(props: &PairProps) -> Html {
             } else if let Some(found) = found {
                 { summary::summary(found) }
                 if is_apart {
-                    <p class="compare-note dim">{ "They have no whole step in common, so their peaks are compared." }</p>
+                    <p class="compare-note dim">{ "They have no like step in common, so their peaks are compared." }</p>
                 }
             } else {
                 <p class="compare-sentence dim" role="status">{ "Comparing…" }</p>
@@ -291,7 +289,7 @@ fn device_note(device: &DeviceSummary) -> String {
 
 #[cfg(test)]
 mod tests {
-    use query::Window;
+    use query::{StepSpan, Window};
 
     use super::*;
 
@@ -320,7 +318,8 @@ mod tests {
     fn a_run_is_compared_with_itself_at_two_steps_or_where_a_range_ends() {
         let run = side(100, 70);
         let steps = |whole: &[u64]| -> Vec<StepSpan> { whole.iter().map(|number| step(*number, true)).collect() };
-        let of = |wanted, range, whole: &[u64]| own_moments(wanted, &run, range, Some(&steps(whole))).unwrap();
+        let list = |whole: &[u64]| StepList { steps: steps(whole), ..StepList::default() };
+        let of = |wanted, range, whole: &[u64]| own_moments(wanted, &run, range, Some(&list(whole))).unwrap();
         let (step, event) = (|a, b| [a, b].map(MomentChoice::Step), |a, b| [a, b].map(MomentChoice::Event));
         assert_eq!(of(ComparedMoment::Common, None, &[1, 2, 3, 9]), step(2, 9));
         assert_eq!(of(ComparedMoment::Common, None, &[1, 9]), step(1, 9));
@@ -332,15 +331,17 @@ mod tests {
     #[test]
     fn the_moments_are_those_of_a_common_step_unless_another_is_wanted() {
         let (a, b) = (side(100, 7), side(100, 9));
-        let (of_a, of_b) = ([step(1, true), step(2, true), step(3, false)], [step(2, true), step(3, true)]);
+        let list = |steps: &[StepSpan]| StepList { steps: steps.to_vec(), ..StepList::default() };
+        let of_a = list(&[step(1, true), step(2, true), step(3, false)]);
+        let (of_b, none) = (list(&[step(2, true), step(3, true)]), list(&[]));
         let of = |wanted, steps| moments(wanted, [&a, &b], steps);
         assert_eq!(of(ComparedMoment::Common, None), None, "the steps are not known yet");
         let both = |choice: MomentChoice| Some([choice.clone(), choice]);
         assert_eq!(of(ComparedMoment::Common, Some([&of_a, &of_b])), both(MomentChoice::Step(2)));
-        assert_eq!(of(ComparedMoment::Common, Some([&of_a, &[]])), both(MomentChoice::Peak));
+        assert_eq!(of(ComparedMoment::Common, Some([&of_a, &none])), both(MomentChoice::Peak));
         assert_eq!(of(ComparedMoment::End, None), both(MomentChoice::End));
         assert_eq!(of(ComparedMoment::Cursor, None), Some([MomentChoice::Event(7), MomentChoice::Event(9)]));
         let bare = side(0, 0);
-        assert_eq!(moments(ComparedMoment::Common, [&a, &bare], Some([&of_a, &[]])), both(MomentChoice::End));
+        assert_eq!(moments(ComparedMoment::Common, [&a, &bare], Some([&of_a, &none])), both(MomentChoice::End));
     }
 }
