@@ -14,8 +14,12 @@ const LINE_PERCENT: u64 = 40;
 const ABOVE_ALL_PERCENT: u64 = 105;
 /// The share of a difference, in percent, from which a line is named beside what has none.
 const BESIDE_PERCENT: u64 = 10;
-/// The share of memory without a stack, in percent, from which a category stands for it.
+/// The share of a difference, or of memory without a stack, in percent, from which a category stands for it.
 const MOSTLY_PERCENT: u64 = 70;
+/// What each step of a training makes anew or changes: its category follows from the step. What is only kept may be told wrongly.
+const OF_STEPS: [Category; 3] = [Category::Activations, Category::Gradients, Category::OptimizerState];
+/// The share of a difference, in percent, below which a line may be one of several with the same cause.
+const SEVERAL_PERCENT: u64 = 60;
 /// The share of a difference, in percent, from which a part is nearly all of it.
 const NEARLY_ALL_PERCENT: u64 = 95;
 
@@ -104,6 +108,16 @@ fn cause(compared: &RunComparison, grown: i64) -> Option<String> {
     let of = |[before, after]: [Amount; 2]| difference(after.bytes, before.bytes);
     let line = compared.lines.iter().find(|line| is_along(line.growth()));
     let line = line.filter(|line| share(line.growth()) >= u128::from(LINE_PERCENT));
+    let category = compared.categories.iter().find(|(category, amounts)| {
+        *category != Category::Unknown && is_along(of(*amounts)) && share(of(*amounts)) >= u128::from(LINE_PERCENT)
+    });
+    // Of several lines with one cause, the largest says less than what they are for.
+    let is_one_of_many = |line: &&ChangedLine| {
+        let is_most = |(_, amounts): &(Category, [Amount; 2])| share(of(*amounts)) >= u128::from(MOSTLY_PERCENT);
+        share(line.growth()) < u128::from(SEVERAL_PERCENT)
+            && category.is_some_and(|found| found.0 == line.category && OF_STEPS.contains(&found.0) && is_most(found))
+    };
+    let line = line.filter(|line| !is_one_of_many(line));
     if let Some(line) = line.filter(|line| share(line.growth()) > u128::from(ABOVE_ALL_PERCENT)) {
         let (of_line, rest) = (more_or_less(line.growth()), more_or_less(grown.saturating_sub(line.growth())));
         return Some(format!("{of_line} is {}, and {rest} elsewhere", changed(compared, line)));
@@ -118,9 +132,6 @@ fn cause(compared: &RunComparison, grown: i64) -> Option<String> {
         };
         return Some(code.map_or_else(|| found.clone(), beside));
     }
-    let category = compared.categories.iter().find(|(category, amounts)| {
-        *category != Category::Unknown && is_along(of(*amounts)) && share(of(*amounts)) >= u128::from(LINE_PERCENT)
-    });
     if let Some((category, amounts)) = category {
         let lines = || compared.lines.iter().filter(|line| line.category == *category && is_along(line.growth()));
         let most =
