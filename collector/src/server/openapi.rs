@@ -153,6 +153,10 @@ mod tests {
         }
         insta::assert_snapshot!(lines.join("\n"), @r"
         get    /api/v1/                       -                             200
+        get    /api/v1/baselines              token                         200 401 403 429
+        delete /api/v1/baselines/{name}       token name                    204 401 403 404 429 503
+        get    /api/v1/baselines/{name}       token name                    200 401 403 404 429
+        put    /api/v1/baselines/{name}       token name if-match if-none-match 204 400 401 403 412 413 429 503 507
         post   /api/v1/demo                   token                         200 201 401 403 429 503
         post   /api/v1/explain                token                         200 400 401 403 413 429
         post   /api/v1/files                  token                         200 400 401 403 429
@@ -191,7 +195,7 @@ mod tests {
     fn every_reference_leads_to_a_schema() {
         let api: Value = serde_json::from_str(&OPENAPI).unwrap();
         let names: Vec<_> = api["components"]["schemas"].as_object().unwrap().keys().map(String::as_str).collect();
-        insta::assert_snapshot!(names.join(" "), @"Device DeviceStats Error Expiry ExplainedText Key Link LocalFile LocalFileAddress Password Pin Progress Question Session Sessions Sharing Stats Topic Upload");
+        insta::assert_snapshot!(names.join(" "), @"Baseline Baselines Device DeviceStats Error Expiry ExplainedText Key Link LocalFile LocalFileAddress Password Pin Progress Question Session Sessions Sharing Stats Topic Upload");
         for reference in OPENAPI.split("\"$ref\": \"").skip(1) {
             let name = reference.split('"').next().unwrap().trim_start_matches("#/components/schemas/");
             assert!(names.contains(&name), "{name}");

@@ -67,6 +67,11 @@ impl MergedStacks {
         sites.extend(SiteInput { symbols: &symbols, usages: &[] });
         Self { symbols, sites, base }
     }
+
+    /// Returns the bytes of memory that they occupy.
+    pub fn bytes(&self) -> usize {
+        self.symbols.memory() + self.sites.bytes() + size_of_val(self.base.as_slice())
+    }
 }
 
 /// Returns the number of each frame of the other run.

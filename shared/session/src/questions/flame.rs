@@ -75,7 +75,7 @@ struct Merged(RecentCache<(Sealed<RunStacks>, u32, usize), Arc<MergedStacks>, 1>
 
 impl Cache for Merged {
     fn bytes(&self) -> usize {
-        0
+        self.0.values().map(|merged| merged.bytes()).sum()
     }
 
     fn forget_categories(&mut self) {}

@@ -47,6 +47,7 @@ pub fn Panes(props: &PanesProps) -> Html {
     let is = |view| shown == view;
     // A run has one cursor: beside itself it would be shown twice.
     let is_itself = props.a == props.b;
+    let both = if is_itself { "Both moments" } else { "Both runs" };
     let tab = match shown {
         ComparedView::None | ComparedView::Flame => None,
         ComparedView::Timeline => Some(Tab::Timeline),
@@ -54,9 +55,9 @@ pub fn Panes(props: &PanesProps) -> Html {
         ComparedView::Heatmap => Some(Tab::Heatmap),
     };
     html! {
-        <section ref={section.clone()} class="compare-beside" aria-label="Both runs">
+        <section ref={section.clone()} class="compare-beside" aria-label={both}>
             <div class="compare-lines-head">
-                <h2>{ "Both runs" }</h2>
+                <h2>{ both }</h2>
                 <div class="choices" role="group" aria-label="View of both runs">
                     if !is_itself {
                     { choice("compare-view-timeline", "Timeline", "Show both timelines", is(ComparedView::Timeline), show(ComparedView::Timeline)) }
