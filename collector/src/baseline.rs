@@ -14,7 +14,11 @@ pub(crate) const START: &[u8] = br#"{"vramscope_baseline":"#;
 /// The version that is written. Others are refused.
 const VERSION: u32 = 1;
 
-/// Whether a text can name a baseline on a server: 1 to 64 letters, digits, dots, `-` and `_`, and no dot first.
+/// What [`is_baseline_name`] accepts, for people.
+pub(crate) const BASELINE_NAME: &str =
+    "The name of a baseline has 1 to 64 letters, digits, dots, - and _, and does not begin with a dot.";
+
+/// Whether a text can name a baseline on a server.
 pub(crate) fn is_baseline_name(text: &str) -> bool {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     (1..=64).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(is_fine)

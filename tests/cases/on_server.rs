@@ -72,7 +72,7 @@ fn jobs_and_shared_traces_are_read_like_files() -> Result<()> {
     let token = link.rsplit("s-").next().context("a link has a token")?;
     ensure!(said.contains("the usual run") && !said.contains(token), "{said}");
 
-    // What is not there is told with what is.
+    // An error says what to do instead.
     for (name, words) in [
         ("job:aftre", "Did you mean after?"),
         ("job:after/7", "The job has no such rank"),

@@ -49,7 +49,10 @@ impl Pull {
         let remote = self.server.remote("LINK", &server)?;
         let password = self.password_file.as_deref().map(read_password).transpose()?;
         wait(async {
-            let (linked, key) = remote.look(&token, password.as_deref()).await?;
+            let (linked, key) = remote
+                .look(&token, password.as_deref())
+                .await?
+                .ok_or("This link has a password. Name a file that holds it with --password-file.")?;
             let out = match &self.out {
                 Some(out) => out.clone(),
                 None => PathBuf::from(format!("{}.{EXTENSION}", file_name(&linked.name, "trace"))),

@@ -93,12 +93,10 @@ fn of_link(link: &str, path: &Path) -> Result<Vec<u8>, String> {
     let LinkAddress { server, token } = LinkAddress::parse(link)?;
     let remote = Remote::new(&destination("LINK", &server, None, None)?)?;
     wait(async {
-        let (linked, key) =
-            remote.look(&token, None).await.map_err(|sentence| match sentence.contains("--password-file") {
-                true => "This link has a password. Fetch the trace first: vramscope pull LINK --password-file FILE."
-                    .to_owned(),
-                false => sentence,
-            })?;
+        let (linked, key) = remote
+            .look(&token, None)
+            .await?
+            .ok_or("This link has a password. Fetch the trace first: vramscope pull LINK --password-file FILE.")?;
         NAMES.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), linked.name.clone());
         let progress = Progress::new(format!("Fetching {}", one_line(&linked.name)));
         let mut report = |done, all| progress.bytes("Fetched", done, all);

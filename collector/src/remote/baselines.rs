@@ -4,7 +4,7 @@ use reqwest::Method;
 use reqwest::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 
 use super::Remote;
-use crate::baseline::is_baseline_name;
+use crate::baseline::{BASELINE_NAME, is_baseline_name};
 
 impl Remote {
     /// Returns a baseline, and what identifies this version of it. `None` if there is none of this name.
@@ -38,8 +38,5 @@ impl Remote {
 
 /// Returns a name that can stand in an address.
 fn checked(name: &str) -> Result<&str, String> {
-    let is_fine = is_baseline_name(name);
-    is_fine.then_some(name).ok_or_else(|| {
-        "The name of a baseline has 1 to 64 letters, digits, dots, - and _, and does not begin with a dot.".to_owned()
-    })
+    is_baseline_name(name).then_some(name).ok_or_else(|| BASELINE_NAME.to_owned())
 }

@@ -212,8 +212,8 @@ impl Remote {
         }
     }
 
-    /// Returns what the server tells of a link, and the key of one with a password.
-    pub async fn look(&self, token: &str, password: Option<&str>) -> Result<(Linked, Option<String>), String> {
+    /// Returns what the server tells of a link, and the key of one with a password. `None` if it has one, and none was given.
+    pub async fn look(&self, token: &str, password: Option<&str>) -> Result<Option<(Linked, Option<String>)>, String> {
         let path = format!("traces/{token}");
         let key = match password {
             Some(password) => {
@@ -225,9 +225,9 @@ impl Remote {
         };
         let sent = self.request(Method::GET, &path).key(key.as_deref()).send(&self.client).await;
         if sent.as_ref().is_err_and(|failure| failure.has_code("password")) {
-            return Err("This link has a password. Name a file that holds it with --password-file.".to_owned());
+            return Ok(None);
         }
-        Ok((self.read(sent).await?, key))
+        Ok(Some((self.read(sent).await?, key)))
     }
 
     /// Downloads the recording of a link, and checks its hash.

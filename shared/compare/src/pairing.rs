@@ -192,8 +192,7 @@ fn in_order(before: &[&ProfiledLine], after: &[&ProfiledLine]) -> Vec<(usize, us
             let at = (i * width + j) as u32;
             let start = best.get(j).copied().unwrap_or(none);
             // The first pair continues the top of the file.
-            let first = Chain { sum: 0, last: NONE };
-            let along = apart.get(&distance).copied().or((distance == 0).then_some(first));
+            let along = apart.get(&distance).copied().or((distance == 0).then_some(none));
             let along = along.filter(|chain| chain.last == NONE || (chain.last as usize % width) < j);
             let along = along.map(|chain| Chain { sum: chain.sum + SAME_DISTANCE, ..chain });
             let along = along.filter(|along| along.sum >= start.sum);

@@ -48,7 +48,7 @@ impl Loaded {
         Ok(Self { name: short_name_of(path), trace, snapshot, replay, best_frames, roles: Roles::default(), known })
     }
 
-    /// Reads two files at the same time. An error of the first one is told first.
+    /// Reads two files at the same time. If both fail, returns the error of the first.
     pub(in super::super) fn both(files: [&Path; 2], device: Option<i64>) -> Result<[Self; 2], String> {
         let [one, other] = at_once(files.map(|file| move || Self::read(file, device)));
         Ok([one?, other?])

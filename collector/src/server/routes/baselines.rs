@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::blocking;
 use crate::access::{Caller, audit};
-use crate::baseline::{Baseline, is_baseline_name};
+use crate::baseline::{BASELINE_NAME, Baseline, is_baseline_name};
 use crate::server::App;
 use crate::server::baselines::{Baselines, NotKept, Replaced, version};
 use crate::server::error::{ApiError, ErrorJson};
@@ -139,7 +139,7 @@ pub(crate) async fn keep(
 ) -> Result<Response, ApiError> {
     let kept = baselines(&app)?;
     if !is_baseline_name(&name) {
-        return Err(ApiError::malformed("A name has 1 to 64 letters, digits, dots, - and _, and begins with no dot."));
+        return Err(ApiError::malformed(BASELINE_NAME));
     }
     let body = body.map_err(|error| ApiError::new(error.status(), "malformed", error.body_text()))?;
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
