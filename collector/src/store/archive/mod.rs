@@ -159,6 +159,9 @@ impl Archive {
         if self.remote.is_none() {
             return self.blobs.read(&path, from, most);
         }
+        if self.removed_upload()?.is_some_and(|removed| removed.is_of(session, sealed)) {
+            return Err(StoreError::Missing);
+        }
         // Object stores refuse a range that begins at the end.
         let left = usize::try_from(sealed.bytes.saturating_sub(from)).unwrap_or(usize::MAX);
         if left == 0 { Ok(Vec::new()) } else { self.blobs.read(&path, from, most.min(left)) }

@@ -236,3 +236,26 @@ impl Uploader {
         open.collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Archive;
+    use super::*;
+    use crate::store::Hash;
+    use crate::store::files::MemoryFiles;
+
+    #[test]
+    fn a_segment_that_is_removed_while_it_is_uploaded_is_not_read() {
+        let session = "abcdefghijklmnopqrstuvwxyz";
+        let sealed = Sealed { number: 1, hash: Hash::of(b"hello"), bytes: 5 };
+        let archive = Archive::look("memory:///", std::iter::empty(), Arc::new(MemoryFiles::default())).unwrap();
+        let uploader = &archive.remote.as_ref().unwrap().uploader;
+        archive.blobs.put(&sealed.path(session).unwrap(), b"hello").unwrap();
+        let read = || archive.read(session, sealed, 0, 9);
+        assert_eq!(read().unwrap(), b"hello");
+        // Its object is complete, and its local file was removed before that.
+        *uploader.current.lock() = Some(Upload { session: session.to_owned(), sealed });
+        assert!(matches!(read(), Err(StoreError::Missing)));
+        assert!(archive.list().unwrap().is_empty() && archive.segments(session).unwrap().is_empty());
+    }
+}
