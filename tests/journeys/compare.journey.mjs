@@ -93,6 +93,28 @@ test('the two change places, and other moments are compared', async (t) => {
   await addressSays(page, 'along', 'events');
 });
 
+test('the chart is read by key, and Back goes to the moment before', async (t) => {
+  const page = await compared(t);
+  await at(page, 'compare-event-axis').click();
+  const chart = at(page, 'compare-chart');
+  await answered(page);
+  await chart.focus();
+  const value = () => chart.evaluate((slider) => [Number(slider.ariaValueNow), slider.ariaValueText]);
+  await press(page, 'Home');
+  await press(page, 'ArrowRight');
+  const [first] = await until('a key reads it', value, ([now]) => now > 0);
+  await press(page, 'Shift+ArrowRight');
+  const [, said] = await until('with Shift it goes further', value, ([now]) => now > 5 * first);
+  assert.match(said, /^Event [1-9]: A up to [\d.]+ MiB, B up to [\d.]+ MiB/);
+  await press(page, 'Enter');
+  await addressSays(page, 'at', 'cursor');
+  await says(page, 'compare-moments', /A\s*event [1-9]/);
+  await page.tab.goBack();
+  await says(page, 'compare-moments', /A\s*the peak of step 6/);
+  await page.tab.goForward();
+  await says(page, 'compare-moments', /A\s*event [1-9]/);
+});
+
 test('both runs are shown side by side, and settings are those of both', async (t) => {
   const page = await compared(t);
   for (const view of ['timeline', 'segments', 'heatmap']) {

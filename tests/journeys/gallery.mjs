@@ -12,7 +12,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openPage } from './page.mjs';
 import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
-import { answered, events, goTo, openSession, tabs, until } from './workbench.mjs';
+import { trainingJob } from './training.mjs';
+import { answered, at, events, goTo, openSession, tabs, text, until } from './workbench.mjs';
 
 export const THEMES = ['light', 'dark'];
 export const SIZES = [[1440, 900], [1024, 700], [390, 844]];
@@ -48,12 +49,39 @@ async function session(t) {
   };
 }
 
-/** What looks the same each time: each with a name, and what prepares it for a test and returns what opens it in a page. */
+/** Two runs whose lines have moved, and of which one allocates more. */
+function runs() {
+  return async (page) => {
+    await page.load(trainingJob(6, { name: 'before.json' }));
+    await page.drop(trainingJob(6, { each: 5, moved: 3, name: 'after.json' }));
+    await until('the second file is shown', () => text(page, 'file-menu'), (said) => said.includes('after.json'));
+    await page.reach('ready');
+  };
+}
+
+/** Shows one view of both runs below their comparison. */
+const bothIn = (view) => async (page) => {
+  await goTo(page, 'Compare');
+  await at(page, `compare-view-${view}`).click();
+};
+
+/** The views of two runs: each with its name, and what shows it. */
+const OF_BOTH = [
+  ['compare', (page) => goTo(page, 'Compare')],
+  ['compare-flame', bothIn('flame')],
+  ['compare-timeline', bothIn('timeline')],
+];
+
+/**
+ * What looks the same each time: each with a name, what prepares it for a test and returns what opens it in a page, and which
+ * views it is shown in, if not in all.
+ */
 export const SUBJECTS = [
   ['small', () => (page) => page.load(fixture('two_devices.pickle'))],
   ['out-of-memory', () => (page) => page.loadSample()],
   ['cut-off', () => (page) => page.load(cut('torch_2_15.pickle', 0.7))],
   ['million', million],
+  ['two-runs', runs, OF_BOTH],
 ];
 
 /** A session: the times of its events are those of the clock, so that no two pictures of it are equal. */
@@ -79,16 +107,16 @@ async function still(page) {
 }
 
 /** Calls `take(name, picture)` with every picture of a subject in a theme. `open` opens it in the page. */
-export async function pictures(page, subject, open, theme, take) {
+export async function pictures(page, [subject, , views], open, theme, take) {
   for (const [width, height] of SIZES) {
     await page.tab.setViewportSize({ width, height });
     // Which panels are open at first depends on the size.
     await page.open();
     await open(page);
-    for (const view of await tabs(page)) {
-      await goTo(page, view);
+    for (const [view, show] of views ?? (await tabs(page)).map((tab) => [tab.toLowerCase(), (page) => goTo(page, tab)])) {
+      await show(page);
       await page.tab.mouse.move(0, 0);
-      await take(`${subject}-${view.toLowerCase()}-${width}-${theme}`, await still(page));
+      await take(`${subject}-${view}-${width}-${theme}`, await still(page));
     }
   }
 }
@@ -98,7 +126,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [folder, ...files] = process.argv.slice(2);
   mkdirSync(folder, { recursive: true });
   const named = files.map((file) => [basename(file).replace(/\..*/, ''), () => (page) => page.load(file)]);
-  for (const [subject, prepare] of [...SUBJECTS, LIVE, ...named]) {
+  for (const subject of [...SUBJECTS, LIVE, ...named]) {
+    const [, prepare] = subject;
     for (const theme of THEMES) {
       const endings = [];
       const t = { after: (end) => endings.push(end) };

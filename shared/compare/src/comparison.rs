@@ -1,10 +1,11 @@
 //! Two profiles, line by line.
 
-use query::run_comparison::{Band, ChangedLine, Comparability, ComparedRun, LineMatch, RunComparison};
-use query::run_profile::{ProfiledLine, RunProfile};
-use query::{Category, FROM_BEFORE, NO_STACK};
+use query::run_comparison::{Band, ChangedLine, ChangedPart, Comparability, ComparedRun, LineMatch, RunComparison};
+use query::run_profile::{ProfiledLine, ProfiledPart, RunProfile};
+use query::{Category, FROM_BEFORE, NO_STACK, pool_name, stream_name};
 use rustc_hash::FxHashMap;
 use trace::totals::Amount;
+use trace::units::{PoolId, Stream};
 
 use super::conditions::differences;
 use super::pairing::{Pair, pairs};
@@ -73,9 +74,44 @@ pub fn compare(before: &RunProfile, after: &RunProfile, options: &Options) -> Ru
         sentence: String::new(),
         lines,
         categories,
+        streams: parts([&before.streams, &after.streams]),
+        pools: parts([&before.pools, &after.pools]),
     };
     compared.sentence = sentence(&compared);
     compared
+}
+
+/// Returns the streams or the pools of both runs, if there are several.
+fn parts([before, after]: [&[ProfiledPart]; 2]) -> Vec<ChangedPart> {
+    let mut names: Vec<&str> = Vec::new();
+    for part in before.iter().chain(after) {
+        if !names.contains(&part.name.as_str()) {
+            names.push(&part.name);
+        }
+    }
+    if names.len() < 2 {
+        return Vec::new();
+    }
+    let is_default =
+        |name: &str| [stream_name(Stream::default(), &[]), pool_name(PoolId::default())].iter().any(|own| own == name);
+    let part = |name: &str| {
+        let of = |parts: &[ProfiledPart]| parts.iter().find(|part| part.name == name).cloned();
+        let (one, other) = (of(before), of(after));
+        let found = match (&one, &other) {
+            _ if is_default(name) => LineMatch::Exact,
+            (Some(_), Some(_)) => LineMatch::Guessed,
+            (None, _) => LineMatch::New,
+            (_, None) => LineMatch::Gone,
+        };
+        let [one, other] = [one, other].map(Option::unwrap_or_default);
+        ChangedPart {
+            name: name.to_owned(),
+            found,
+            held: [one.held, other.held],
+            reserved: [one.reserved, other.reserved],
+        }
+    };
+    names.into_iter().map(part).collect()
 }
 
 /// Returns the run in the middle of several by what live tensors hold, and the others; `None` of none.
@@ -267,6 +303,39 @@ mod tests {
             "B reserves 1.00 GiB more (4.00 GiB → 5.00 GiB): it has 1.00 GiB more in free gaps (3.90 GiB → 4.90 GiB), while live \
              tensors hold the same."
         );
+    }
+
+    #[test]
+    fn memory_is_told_by_stream_and_by_pool_if_there_are_several() {
+        let graph = |pool: u32, mib: u64| {
+            format!(
+                "\nsegment_alloc 0x300000000 {} stream=7 pool={pool}\nalloc 0x300000000 {} stream=7 pool={pool} g@/m/a.py:9",
+                40 * MIB,
+                mib * MIB
+            )
+        };
+        let base = trace(&[(100, "f@/m/a.py:1")]);
+        let told = |after: &str| {
+            let found = compared(&(base.clone() + &graph(1, 10)), after);
+            let part = |part: &ChangedPart| {
+                let [a, b] = part.held.map(|held| held.bytes / MIB);
+                format!("{} {} {a} → {b}, {:+}", part.name, part.found.name(), part.growth() / MIB as i64)
+            };
+            for (parts, run) in [&found.streams, &found.pools].into_iter().flat_map(|parts| [(parts, 0), (parts, 1)]) {
+                let memory = found.runs[run].memory;
+                assert_eq!(parts.iter().map(|part| part.reserved[run]).sum::<u64>(), memory.reserved);
+                assert_eq!(parts.iter().map(|part| part.held[run].bytes).sum::<u64>(), memory.allocated);
+            }
+            [&found.streams, &found.pools].map(|parts| parts.iter().map(part).collect::<Vec<_>>())
+        };
+        let streams = ["default stream exact 100 → 100, +0", "stream 7 guessed 10 → 30, +0"];
+        assert_eq!(
+            told(&(base.clone() + &graph(1, 30))),
+            [streams, ["default pool exact 100 → 100, +0", "pool (0, 1) guessed 10 → 30, +0"]]
+        );
+        let pools = ["default pool exact 100 → 100, +0", "pool (0, 1) gone 10 → 0, -40", "pool (0, 2) new 0 → 30, +40"];
+        assert_eq!(told(&(base.clone() + &graph(2, 30)))[1], pools);
+        assert_eq!(compared(&base, &base).streams, []);
     }
 
     #[test]

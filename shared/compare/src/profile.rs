@@ -5,16 +5,18 @@ use analysis::roles::Roles;
 use analysis::site::{frame_label, name_of};
 use analysis::step_memory::StepSums;
 use analysis::steps::{Steps, TrainingStep, named_spans};
-use query::Category;
+use std::hash::Hash;
+
 use query::run_profile::{
-    Conditions, MomentChoice, ProfiledLine, ProfiledMemory, ProfiledMoment, RunProfile, WholeSteps,
+    Conditions, MomentChoice, ProfiledLine, ProfiledMemory, ProfiledMoment, ProfiledPart, RunProfile, WholeSteps,
 };
+use query::{Category, pool_name, stream_name};
 use replay::{Allocation, Replayed};
 use rustc_hash::FxHashMap;
 use trace::event::Action;
 use trace::frames::{FrameId, StackId, StackRecord, Symbols};
 use trace::totals::Amount;
-use trace::units::{Count, counted};
+use trace::units::{Count, PoolId, Stream, counted};
 
 use crate::pairing::sort;
 
@@ -249,6 +251,14 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         outside: outside_at(run, moment.position),
         ..ProfiledMemory::default()
     };
+    let (mut streams, mut pools) =
+        (FxHashMap::<Stream, ProfiledPart>::default(), FxHashMap::<PoolId, ProfiledPart>::default());
+    // All pools that are not private are one.
+    let pool_of = |pool: PoolId| if pool.is_private() { pool } else { PoolId::default() };
+    for range in &state.ranges {
+        add(&mut streams.entry(range.stream).or_default().reserved, range.size);
+        add(&mut pools.entry(pool_of(range.pool)).or_default().reserved, range.size);
+    }
     let is_live = |allocation: &Allocation| allocation.is_allocated_at(moment.position);
     for (id, allocation) in state.active.iter().filter_map(|id| Some((*id, replay.allocations.get(*id)?))) {
         if !is_live(&allocation) {
@@ -256,6 +266,8 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         }
         let bytes = allocation.requested;
         memory.allocated = memory.allocated.saturating_add(bytes);
+        streams.entry(run.input.tags.get(allocation.tag).stream).or_default().held.add(bytes);
+        pools.entry(replay.pool(&allocation)).or_default().held.add(bytes);
         let line = lines.of(allocation.stack);
         if allocation.begin == 0 && line.is_none() {
             at_start.add(bytes);
@@ -282,6 +294,11 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
             *requested = requested.saturating_add(allocation.requested);
         }
     }
+    // A stream may have memory and no tensor.
+    let mut in_order = run.input.streams();
+    in_order.extend(state.ranges.iter().map(|range| range.stream));
+    let mut numbered: Vec<PoolId> = pools.keys().copied().collect();
+    numbered.sort_unstable();
     let mut lines: Vec<ProfiledLine> = lines.used().map(|sums| line(run.symbols, sums)).collect();
     sort(&mut lines);
     Ok(RunProfile {
@@ -294,7 +311,23 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         without_stack,
         at_start,
         categories: by_category,
+        streams: parts(streams, &in_order, |stream| stream_name(*stream, &in_order)),
+        pools: parts(pools, &numbered, |pool| pool_name(*pool)),
     })
+}
+
+const fn add(sum: &mut u64, bytes: u64) {
+    *sum = sum.saturating_add(bytes);
+}
+
+/// Returns the memory of each stream, or of each pool, in an order.
+fn parts<T: Hash + Eq>(
+    mut found: FxHashMap<T, ProfiledPart>,
+    order: &[T],
+    name: impl Fn(&T) -> String,
+) -> Vec<ProfiledPart> {
+    let named = order.iter().filter_map(|key| Some(ProfiledPart { name: name(key), ..found.remove(key)? }));
+    named.collect()
 }
 
 fn line(symbols: &Symbols, sums: &LineSums) -> ProfiledLine {

@@ -37,8 +37,8 @@ use query::finding::{Evidence, Finding, FindingCode, Integrity};
 use replay::{Replay, Replayed};
 use trace::frames::Symbols;
 use trace::order::SortFew;
-use trace::units::{Count, Stream};
-use trace::{DeviceTrace, Settings, TagId, Tags};
+use trace::units::Count;
+use trace::{DeviceTrace, Settings, Tags};
 
 /// A device's trace, and everything else that its diagnosis follows from.
 #[derive(Clone, Copy, Debug)]
@@ -69,22 +69,6 @@ impl<'a> Case<'a> {
     /// Returns the trace with its replay.
     fn replayed(&self) -> Replayed<'a> {
         Replayed { trace: self.trace, tags: self.tags, replay: self.replay }
-    }
-
-    /// Returns the streams of its allocations, in the order of first use.
-    fn streams(&self) -> Vec<Stream> {
-        let mut streams: Vec<Stream> = Vec::new();
-        let mut last = None;
-        for tag in self.replay.allocations.tag.iter() {
-            if last.replace(tag) == Some(tag) {
-                continue;
-            }
-            let stream = self.tags.get(TagId(tag)).stream;
-            if !streams.contains(&stream) {
-                streams.push(stream);
-            }
-        }
-        streams
     }
 
     /// Returns the input of a search for leaks.

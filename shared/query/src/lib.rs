@@ -78,7 +78,7 @@ pub use names::{
     FROM_BEFORE, LOST_STACK, NO_STACK, function_of, line_in_sentence, location_of, pool_name, stream_name,
 };
 pub use packed::Packed;
-pub use paint::{ColorBy, Paint};
+pub use paint::{ColorBy, LineColors, Paint};
 pub use quads::Quads;
 pub use question::{Question, Registered};
 pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};

@@ -1,5 +1,7 @@
 //! Colours of shapes, and what they represent.
 
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::category::Category;
@@ -113,6 +115,9 @@ impl Paint {
         Self(self.0 | flag)
     }
 }
+
+/// Lines, by their codes, each with the one whose colour it has. In the order of the codes.
+pub type LineColors = Rc<[(Paint, Paint)]>;
 
 #[cfg(test)]
 mod tests {

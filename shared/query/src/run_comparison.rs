@@ -103,6 +103,10 @@ pub struct RunComparison {
     pub lines: Vec<ChangedLine>,
     /// Live tensors by category, those that differ, the largest change first.
     pub categories: Vec<(Category, [Amount; 2])>,
+    /// The memory of each stream, if there are several.
+    pub streams: Vec<ChangedPart>,
+    /// The memory of each pool, if there are several.
+    pub pools: Vec<ChangedPart>,
 }
 
 impl RunComparison {
@@ -230,6 +234,28 @@ pub struct ChangedLine {
     pub band: Option<[u64; 2]>,
     /// What it is used for, in the run in which it holds more.
     pub category: Category,
+}
+
+/// A stream or a pool in two runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedPart {
+    /// Its name in both.
+    pub name: String,
+    /// How it was found. Only the default stream and the default pool are known to be the same ones; others are those that were used as
+    /// the first, the second and so on.
+    pub found: LineMatch,
+    /// Its live tensors in each run.
+    pub held: [Amount; 2],
+    /// Bytes that are reserved for it in each run.
+    pub reserved: [u64; 2],
+}
+
+impl ChangedPart {
+    /// Returns by how many bytes more are reserved for it in the second run.
+    pub const fn growth(&self) -> i64 {
+        let [before, after] = self.reserved;
+        difference(after, before)
+    }
 }
 
 impl ChangedLine {

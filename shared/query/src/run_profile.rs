@@ -109,6 +109,23 @@ pub struct RunProfile {
     pub at_start: Amount,
     /// Live tensors by category, in the order of [`Category::ALL`], without those in `at_start`.
     pub categories: Vec<Amount>,
+    /// The memory of each stream that has any, in the order of first use.
+    #[serde(default)]
+    pub streams: Vec<ProfiledPart>,
+    /// The memory of each pool that has any: the default one, and then private ones, as CUDA graphs have them.
+    #[serde(default)]
+    pub pools: Vec<ProfiledPart>,
+}
+
+/// The memory of a stream or of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfiledPart {
+    /// Its name: see [`stream_name`](super::stream_name) and [`pool_name`](super::pool_name).
+    pub name: String,
+    /// Its live tensors.
+    pub held: Amount,
+    /// Bytes that are reserved for it.
+    pub reserved: u64,
 }
 
 /// Under which conditions a run was made and recorded: what has to be equal for a difference to mean something.

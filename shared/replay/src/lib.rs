@@ -48,8 +48,8 @@ pub use state::{AllocatorState, Gap};
 
 use trace::event::Action;
 use trace::totals::Totals;
-use trace::units::PoolId;
-use trace::{Column, ColumnReader, DeviceTrace, Settings, Tag, Tags};
+use trace::units::{PoolId, Stream};
+use trace::{Column, ColumnReader, DeviceTrace, Settings, Tag, TagId, Tags};
 
 /// The contradictions between a trace and its own segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +119,24 @@ pub struct Replayed<'a> {
     pub tags: &'a Tags,
     /// The allocator's states.
     pub replay: &'a Replay,
+}
+
+impl Replayed<'_> {
+    /// Returns the streams of its allocations, in the order of first use.
+    pub fn streams(&self) -> Vec<Stream> {
+        let mut streams: Vec<Stream> = Vec::new();
+        let mut last = None;
+        for tag in self.replay.allocations.tag.iter() {
+            if last.replace(tag) == Some(tag) {
+                continue;
+            }
+            let stream = self.tags.get(TagId(tag)).stream;
+            if !streams.contains(&stream) {
+                streams.push(stream);
+            }
+        }
+        streams
+    }
 }
 
 impl Replay {

@@ -3,7 +3,7 @@
 use query::link::{BaseRun, RunId};
 
 use super::state::{FileEntry, FileKey, Model, Phase};
-use super::view::{Tab, View};
+use super::view::Tab;
 
 /// The run that the current one is compared with, as it was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,18 +54,24 @@ impl Model {
             view.reset_to_device(summary);
         }
         view.settings = self.view.settings.clone();
-        Some(Self { current: Some(key), view, ..self.clone() })
+        let mut model = self.clone();
+        (model.current, model.view) = (Some(key), view);
+        Some(model)
     }
 
     /// Returns this model after something was done to what [`Self::beside`] returned. A file has one view: that of its other
     /// device is not kept while the file itself is shown.
-    pub(super) fn with_beside(&self, (key, _): (FileKey, u32), changed: Self) -> Self {
-        let Self { mut files, view: other, .. } = changed;
-        let view = View { settings: other.settings.clone(), ..self.view.clone() };
-        if let Some(file) = files.iter_mut().find(|file| file.key == key && self.current != Some(key)) {
+    pub(super) fn with_beside(&self, (key, _): (FileKey, u32), mut changed: Self) -> Self {
+        let mut view = self.view.clone();
+        view.settings.clone_from(&changed.view.settings);
+        let other = std::mem::replace(&mut changed.view, view);
+        if let Some(file) = changed.files.iter_mut().find(|file| file.key == key && self.current != Some(key)) {
             file.view = other;
         }
-        Self { files, view, current: self.current, history: self.history.clone(), ..changed }
+        changed.current = self.current;
+        changed.line_colors.clone_from(&self.line_colors);
+        changed.history.clone_from(&self.history);
+        changed
     }
 
     /// Returns what a link says of the base.

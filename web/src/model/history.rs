@@ -1,14 +1,15 @@
 //! The steps that Back and Forward go through and undo takes back.
 //!
-//! A step is added when a person changes the file, device, tab, zoom, selection, range or search. Moving the cursor is
-//! no step, and neither is a setting such as the colouring: settings stay as they are when a step is taken back. A run
-//! of changes of one kind (turns of the wheel, a key that is held, letters of a search) is one step, until the view
+//! A step is added when a person changes the file, device, tab, zoom, selection, range, search, or the moment at which two runs
+//! are compared. Moving the cursor is no step, and neither is a setting such as the colouring: settings stay as they are when a
+//! step is taken back. A run of changes of one kind (turns of the wheel, a key that is held, letters of a search) is one step, until the view
 //! rests.
 //!
 //! The model itself is the current step. A step of the list is filled in when it is left, so that most changes cost
 //! nothing here. The numbers of steps increase. The browser keeps a step's number with its history entry, and returns
 //! it when a person goes to that entry.
 
+use query::ComparedMoment;
 use trace::limits::HISTORY_STEPS;
 
 use super::live::{reselect, shift};
@@ -171,10 +172,14 @@ fn changed((file, a, follows): Place<'_>, (other, b, also_follows): Place<'_>) -
         (TAB, a.tab != b.tab || a.base != b.base),
         (ZOOM, is_zoomed),
         (SELECTION, a.selection != b.selection),
-        (RANGE, a.range != b.range || a.compared != b.compared),
+        (RANGE, a.range != b.range || a.compared != b.compared || moment(a) != moment(b)),
         (SEARCH, a.highlight != b.highlight || a.filter != b.filter),
     ];
     kinds.into_iter().filter(|(_, is_so)| *is_so).map(|(kind, _)| kind).sum()
+}
+
+const fn moment(view: &View) -> ComparedMoment {
+    view.settings.compared_moment
 }
 
 /// Adds a step if an action of a person has changed what steps consist of, and continues the current step if that is
@@ -298,38 +303,38 @@ pub(super) fn adopt(model: &mut Model, number: Option<u32>) {
     history.join();
 }
 
-/// Returns the view of a step with the current settings.
-pub(super) fn with_settings(step: View, now: &View) -> View {
+/// Returns the view of a step with the current settings, but for the moment at which runs are compared.
+pub(super) fn with_settings(mut step: View, now: &View) -> View {
     // A path of boxes leads nowhere in another graph.
     let graph = |view: &View| {
         (view.settings.flame_bottom_up, view.settings.flame_by_category, view.settings.folds, view.flame_sandwich)
     };
-    let is_same_flame = graph(&step) == graph(now) && step.flame_transforms == now.flame_transforms;
-    View {
-        device: step.device,
-        tab: step.tab,
-        axis: step.axis,
-        window: step.window,
-        bytes: step.bytes,
-        cursor: step.cursor,
-        // The index of a class depends on the colouring.
-        selection: match step.selection {
-            super::Selection::Class(_) if step.settings.color_by != now.settings.color_by => super::Selection::None,
-            other => other,
-        },
-        range: step.range,
-        compared: step.compared,
-        base: step.base,
-        filter: step.filter,
-        highlight: step.highlight,
-        segment_zoom: step.segment_zoom,
-        flame_zoom: if is_same_flame { step.flame_zoom } else { Vec::new() },
-        heatmap_part: step.heatmap_part,
-        heatmap_offsets: step.heatmap_offsets,
-        // Pins are of a device, as positions are.
-        pins: if step.device == now.device { now.pins.clone() } else { step.pins },
-        ..now.clone()
+    if graph(&step) != graph(now) || step.flame_transforms != now.flame_transforms {
+        step.flame_zoom.clear();
     }
+    // The index of a class depends on the colouring.
+    if matches!(step.selection, super::Selection::Class(_)) && step.settings.color_by != now.settings.color_by {
+        step.selection = super::Selection::None;
+    }
+    // Pins are of a device, as positions are.
+    if step.device == now.device {
+        step.pins.clone_from(&now.pins);
+    }
+    let compared_moment = moment(&step);
+    step.settings.clone_from(&now.settings);
+    step.settings.compared_moment = compared_moment;
+    step.curves.clone_from(&now.curves);
+    step.event_actions.clone_from(&now.event_actions);
+    step.hidden_columns.clone_from(&now.hidden_columns);
+    step.flame_transforms.clone_from(&now.flame_transforms);
+    step.flame_box.clone_from(&now.flame_box);
+    step.flame_sandwich = now.flame_sandwich;
+    step.split = now.split;
+    step.event_order = now.event_order;
+    step.baseline = now.baseline;
+    step.wanted_axis = now.wanted_axis;
+    step.follows_cursor = now.follows_cursor;
+    step
 }
 
 #[cfg(test)]

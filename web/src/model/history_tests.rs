@@ -1,7 +1,7 @@
 //! Tests of what adds a step, what continues one, and where steps lead.
 
-use query::ColorBy;
 use query::link::{Link, Setting};
+use query::{ColorBy, ComparedMoment};
 
 use super::*;
 use crate::model::testing::{added, after, read, watched};
@@ -75,6 +75,18 @@ fn what_is_no_step_changes_the_present_and_stays_as_it_was_left() {
     let on = travel(&back, true);
     assert_eq!((on.view.cursor, on.view.window), (9, model.view.window));
     assert_eq!(steps_to_go(&on, true), 0);
+}
+
+#[test]
+fn the_moment_of_a_comparison_is_taken_back() {
+    let of = |moment| Action::Set(Setting::ComparedMoment(moment));
+    let model = then(&opened(), [of(ComparedMoment::Peak), Action::Rested, of(ComparedMoment::End)]);
+    assert_eq!(numbers(&model), [0, 1, 2, 3]);
+    let back = travel(&model, false);
+    assert_eq!(back.view.settings.compared_moment, ComparedMoment::Peak);
+    let first = travel(&back, false);
+    assert_eq!(first.view.settings.compared_moment, ComparedMoment::Common);
+    assert_eq!(travel(&first, true).view.settings.compared_moment, ComparedMoment::Peak);
 }
 
 #[test]

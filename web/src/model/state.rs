@@ -9,7 +9,7 @@ use query::finding::Integrity;
 use query::link::{FileHash, Link, Read};
 use query::own_rules::OwnRules;
 use query::sweep::SweepPicture;
-use query::{Axis, DeviceSummary, HeatmapNeed, Paint, Summary, Window};
+use query::{Axis, DeviceSummary, HeatmapNeed, LineColors, Paint, Summary, Window};
 
 use super::history::History;
 use super::live::Live;
@@ -314,6 +314,8 @@ pub struct Model {
     pub theme: ThemeChoice,
     /// Whether the system is dark.
     pub is_system_dark: bool,
+    /// In the run that another is compared with, the colours of lines that have moved since.
+    pub line_colors: LineColors,
     /// The user's own rules.
     pub rules: Rc<OwnRules>,
     /// Counts their changes: what was answered before is out of date.
@@ -354,6 +356,7 @@ impl Default for Model {
             view: View::default(),
             theme: ThemeChoice::System,
             is_system_dark: false,
+            line_colors: Rc::default(),
             rules: Rc::default(),
             rules_revision: 0,
             dialog: None,

@@ -233,9 +233,11 @@ fn ran_out(live: &mut Live, view: &mut View, summary: &Summary, oom: Failed) {
 /// Decides after a change of the view whether the session is still followed, and at what length.
 pub(super) fn keep_or_stop(model: &mut Model, before: &View) {
     let Some(device) = model.device().cloned() else { return };
-    let view = model.view.clone();
+    let mut view = model.view.clone();
+    let tab = std::mem::replace(&mut view.tab, before.tab);
     let Some(live) = live(model) else { return };
-    let is_same = View { tab: before.tab, ..view.clone() } == *before;
+    let is_same = view == *before;
+    view.tab = tab;
     live.is_fresh &= is_same;
     live.is_ending &= is_same;
     if !live.is_following {

@@ -4,7 +4,7 @@
 //! another. Red is not used: it marks out of memory; nor is amber, which marks memory that waits for a stream. Outlines and
 //! labels tell neighbours apart where a hue does not.
 
-use query::Paint;
+use query::{LineColors, Paint};
 
 use super::color::Rgb;
 use super::math::sine;
@@ -70,6 +70,8 @@ pub struct Palette {
     pub culprit: Rgb,
     /// The code of that line, if the verdict names one.
     culprit_line: Option<Paint>,
+    /// Lines that have the colours of others, in order.
+    line_colors: LineColors,
     slots: [Rgb; Paint::SLOTS as usize],
     ramp: [Rgb; Paint::RAMP as usize],
     categories: [Rgb; Paint::CATEGORIES as usize],
@@ -98,6 +100,7 @@ impl Palette {
             oom: Rgb::hex(0xff_5c_57),
             culprit: Rgb::oklch(0.68, 0.27, 345.0),
             culprit_line: None,
+            line_colors: LineColors::default(),
             slots: slots([0.71, 0.64, 0.78], 0.105),
             ramp: ramp(0.36, 0.97),
             categories: CATEGORIES.map(|(hue, chroma, dark, _)| Rgb::oklch(dark, chroma, hue)),
@@ -126,6 +129,7 @@ impl Palette {
             oom: Rgb::hex(0xcf_1f_2b),
             culprit: Rgb::oklch(0.6, 0.27, 345.0),
             culprit_line: None,
+            line_colors: LineColors::default(),
             slots: slots([0.66, 0.59, 0.73], 0.105),
             ramp: ramp(0.25, 0.88),
             categories: CATEGORIES.map(|(hue, chroma, _, light)| Rgb::oklch(light, chroma, hue)),
@@ -139,15 +143,23 @@ impl Palette {
         Some(paint.unmarked()) == self.culprit_line
     }
 
-    /// Returns the palette in which the line with a code has the culprit's colour.
+    /// Returns the palette in which a line has the culprit's colour, and lines have those of others.
     #[must_use]
-    pub fn accusing(self, culprit_line: Option<Paint>) -> Self {
-        Self { culprit_line, ..self }
+    pub fn coloring(mut self, culprit_line: Option<Paint>, line_colors: LineColors) -> Self {
+        (self.culprit_line, self.line_colors) = (culprit_line, line_colors);
+        self
+    }
+
+    /// Returns the code whose colour a paint has.
+    fn color_code(&self, paint: Paint) -> Paint {
+        let code = paint.unmarked();
+        let found = self.line_colors.binary_search_by_key(&code.0, |(line, _)| line.0).ok();
+        found.and_then(|at| self.line_colors.get(at)).map_or(code, |(_, other)| *other)
     }
 
     /// Returns the fill colour of a paint, faintness included.
     pub fn fill(&self, paint: Paint) -> Rgb {
-        let color = match paint.base() {
+        let color = match self.color_code(paint).base() {
             _ if self.is_culprit(paint) => self.culprit,
             Paint(i) if i < Paint::SLOTS => self.slots[usize::from(i)],
             Paint(i) if i < Paint::SLOTS + Paint::RAMP => self.ramp[usize::from(i - Paint::SLOTS)],
@@ -257,7 +269,7 @@ mod tests {
     fn only_the_culprit_is_saturated_and_no_line_looks_like_it() {
         for palette in themes() {
             let line = Paint::line("keep  train.py:3");
-            let accusing = palette.clone().accusing(Some(line));
+            let accusing = palette.clone().coloring(Some(line), LineColors::default());
             assert_eq!(accusing.fill(line), palette.culprit);
             assert_eq!(accusing.fill(line.base()), palette.fill(line), "another line of its colour");
             assert_ne!(accusing.fill(line.with(Paint::DIM)), palette.culprit, "faint where it is not searched for");
@@ -267,6 +279,19 @@ mod tests {
                 assert!(distance >= 0.1, "{} is {distance} from the culprit", other.css());
             }
             assert!(palette.culprit.contrast(palette.background) >= 3.0);
+        }
+    }
+
+    #[test]
+    fn a_line_may_have_the_colour_of_another() {
+        let [moved, other, third] = ["f  a.py:3", "f  a.py:9", "g  b.py:1"].map(Paint::line);
+        for palette in themes() {
+            let coloring = palette.clone().coloring(None, [(moved, other)].into());
+            assert_ne!(palette.fill(moved), palette.fill(other));
+            assert_eq!(coloring.fill(moved), palette.fill(other));
+            assert_eq!(coloring.fill(moved.with(Paint::DIM)), palette.fill(other.with(Paint::DIM)));
+            assert_eq!([other, third].map(|line| coloring.fill(line)), [other, third].map(|line| palette.fill(line)));
+            assert_eq!(palette.clone().coloring(Some(moved), [(moved, other)].into()).fill(moved), palette.culprit);
         }
     }
 

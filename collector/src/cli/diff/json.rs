@@ -1,7 +1,7 @@
 //! The comparison as JSON. Bytes are whole numbers; fields are only ever added.
 
 use compare::gate::Checked;
-use query::run_comparison::{ChangedLine, Comparability, ComparedRun, ConditionDifference};
+use query::run_comparison::{ChangedLine, ChangedPart, Comparability, ComparedRun, ConditionDifference};
 use query::run_profile::ProfiledMemory;
 use query::{function_of, location_of};
 use serde::Serialize;
@@ -21,6 +21,10 @@ pub(super) struct Document<'a> {
     /// Their growths add up to that of `peak`.
     lines: Vec<Line<'a>>,
     categories: Vec<CategoryChange>,
+    /// Each stream, if there are several. What is reserved for them adds up to `reserved`.
+    streams: Vec<PartChange<'a>>,
+    /// Each pool, likewise.
+    pools: Vec<PartChange<'a>>,
     gate: Vec<Gate<'a>>,
 }
 
@@ -93,6 +97,21 @@ struct Line<'a> {
     category: &'static str,
 }
 
+/// A stream or a pool.
+#[derive(Serialize)]
+struct PartChange<'a> {
+    name: &'a str,
+    #[serde(rename = "match")]
+    found: &'static str,
+    /// In tensors.
+    a_bytes: u64,
+    b_bytes: u64,
+    a_reserved: u64,
+    b_reserved: u64,
+    /// Of what is reserved.
+    delta: i64,
+}
+
 #[derive(Serialize)]
 struct CategoryChange {
     category: &'static str,
@@ -148,7 +167,22 @@ pub(super) fn document(found: &Found) -> Document<'_> {
                 delta: difference(b.bytes, a.bytes),
             })
             .collect(),
+        streams: compared.streams.iter().map(part).collect(),
+        pools: compared.pools.iter().map(part).collect(),
         gate: found.gate.iter().map(gate).collect(),
+    }
+}
+
+fn part(part: &ChangedPart) -> PartChange<'_> {
+    let ([a, b], [a_reserved, b_reserved]) = (part.held, part.reserved);
+    PartChange {
+        name: &part.name,
+        found: part.found.name(),
+        a_bytes: a.bytes,
+        b_bytes: b.bytes,
+        a_reserved,
+        b_reserved,
+        delta: part.growth(),
     }
 }
 

@@ -153,6 +153,6 @@ impl MissMoment {
 /// Returns a stream and pool in words, with the names that they have everywhere: `stream 7`, `the default stream of pool (0, 1)`.
 pub(super) fn place(case: &Case<'_>, stream: Stream, pool: PoolId) -> String {
     let the = if stream == Stream::default() { "the " } else { "" };
-    let stream = format!("{the}{}", stream_name(stream, &case.streams()));
+    let stream = format!("{the}{}", stream_name(stream, &case.replayed().streams()));
     if pool.is_private() { format!("{stream} of {}", pool_name(pool)) } else { stream }
 }

@@ -38,6 +38,10 @@ const DIFFERENCE: f64 = 0.3;
 /// Pixels between the two.
 const BETWEEN: f64 = 14.0;
 
+/// Steps of a key across the chart, and of the key with Shift.
+const SMALL_STEPS: f64 = 100.0;
+const LARGE_STEPS: f64 = 10.0;
+
 /// Properties of [`Chart`].
 #[derive(PartialEq, Properties)]
 pub struct ChartProps {
@@ -113,6 +117,7 @@ pub fn Chart(props: &ChartProps) -> Html {
     };
     canvas.change(|picture| picture.scene = Some(scene));
     let said = hovered.and_then(|x| readout(axis.kind, x, &curves, window, columns));
+    let said = said.unwrap_or_else(|| "Allocated memory; below, B less A".to_owned());
     let pointer = Pointer {
         model: model.clone(),
         canvas: canvas.clone(),
@@ -124,7 +129,32 @@ pub fn Chart(props: &ChartProps) -> Html {
     // The listeners live as long as the chart, and read what was rendered last.
     let now = use_mut_ref(|| None::<Now>);
     *now.borrow_mut() = Some(Now { axis: axis.clone(), of: [a.of, b.of], wholes });
-    use_gestures(&model, Rc::new(Pointer { now, ..pointer }), plot_area);
+    let pointer = Rc::new(Pointer { now, ..pointer });
+    use_gestures(&model, pointer.clone(), plot_area);
+    let at_hand = hovered.unwrap_or(window.start).within(window.start, window.end);
+    // Casts of floating point saturate.
+    let percent = ((at_hand - window.start) / window.length().max(f64::MIN_POSITIVE) * 100.0).round() as u32;
+    let onkeydown = Callback::from(move |event: KeyboardEvent| {
+        if event.ctrl_key() || event.alt_key() || event.meta_key() {
+            return;
+        }
+        let step = window.length() / if event.shift_key() { LARGE_STEPS } else { SMALL_STEPS };
+        let to = match event.key().as_str() {
+            "ArrowLeft" => at_hand - step,
+            "ArrowRight" => at_hand + step,
+            "Home" => window.start,
+            "End" => window.end,
+            "Enter" => {
+                event.prevent_default();
+                event.stop_propagation();
+                return pointer.bring_cursors_to(at_hand);
+            }
+            _ => return,
+        };
+        event.prevent_default();
+        event.stop_propagation();
+        pointer.hover.set(Some(to.within(window.start, window.end)));
+    });
     let whole = {
         let zoomed = zoomed.setter();
         Callback::from(move |_: MouseEvent| zoomed.set(None))
@@ -137,7 +167,7 @@ pub fn Chart(props: &ChartProps) -> Html {
             <figcaption class="compare-caption">
                 <span><span class="compare-key is-a">{ "A" }</span>{ "dashed: " }{ name_a.clone() }</span>
                 <span><span class="compare-key is-b">{ "B" }</span>{ "solid: " }{ name_b.clone() }</span>
-                <span class="compare-readout" data-testid="compare-readout">{ said.unwrap_or_else(|| "Allocated memory; below, B less A".to_owned()) }</span>
+                <span class="compare-readout" data-testid="compare-readout">{ said.clone() }</span>
                 if window != axis.extent {
                     <button type="button" class="toolbar-button" onclick={whole} title="Show the whole axis (double click)" data-testid="compare-whole">{ "Whole axis" }</button>
                 }
@@ -147,7 +177,9 @@ pub fn Chart(props: &ChartProps) -> Html {
                     { choice("compare-event-axis", "Events", "Draw both over the number of events", is(ComparedAxis::Events), along(ComparedAxis::Events)) }
                 </span>
             </figcaption>
-            <div ref={canvas.host()} class="canvas-host compare-chart" role="img" aria-label="Live memory of A and B over time, and the difference; the tables have the numbers" data-testid="compare-chart">
+            <div ref={canvas.host()} class="canvas-host compare-chart" tabindex="0" role="slider" {onkeydown}
+                aria-label="Live memory of A and B, and the difference: arrow keys read it, Enter compares both there" aria-valuemin="0" aria-valuemax="100"
+                aria-valuenow={percent.to_string()} aria-valuetext={said} data-testid="compare-chart">
                 { canvas.html() }
             </div>
         </figure>
@@ -353,7 +385,10 @@ impl Gestures for Pointer {
             Effect::Window(window) => self.show(Some(window)),
             // A drag over the picture zooms to what it covers: there is no range of two runs.
             Effect::Range(Some(range)) => self.show(Some(range)),
-            Effect::Click(at) | Effect::Scrub(at) => self.bring_cursors(at, plot_area),
+            Effect::Click(at) | Effect::Scrub(at) => {
+                let plot = plot_area.plot;
+                self.bring_cursors_to(plot_area.x().value(at.0.within(plot.x, plot.right() - 1.0)));
+            }
             Effect::Bytes(_) | Effect::Band(_) | Effect::Preview(_) | Effect::Range(None) => {}
         }
     }
@@ -377,11 +412,10 @@ impl Pointer {
         self.zoom.set(kind.zip(window));
     }
 
-    /// Moves the cursor of each run to a point, and compares them there.
-    fn bring_cursors(&self, at: (f64, f64), plot_area: PlotArea) {
+    /// Moves the cursor of each run to a coordinate, and compares them there.
+    fn bring_cursors_to(&self, x: f64) {
         let now = self.now.borrow();
         let Some(Now { axis, of, wholes }) = now.as_ref() else { return };
-        let x = plot_area.x().value(at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0));
         self.model.dispatch(Action::Set(Setting::ComparedMoment(ComparedMoment::Cursor)));
         for (run, (of, whole)) in of.iter().zip(wholes).enumerate() {
             let (of, model) = (*of, self.model.clone());

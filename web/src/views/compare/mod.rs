@@ -241,6 +241,7 @@ fn Pair(props: &PairProps) -> Html {
     let moments =
         found.map(|found| [0, 1].map(|run| found.runs.get(run).map(|run| run.moment.clone()).unwrap_or_default()));
     let names = told_apart(&a.name, &b.name);
+    let moved = found.map(panes::moved_lines).unwrap_or_default();
     let positions = moments.as_ref().map(|moments| moments.each_ref().map(|moment| moment.position));
     let is_apart = settings.compared_moment == ComparedMoment::Common
         && moments.as_ref().is_some_and(|moments| moments.iter().all(|moment| moment.step.is_none()))
@@ -264,7 +265,7 @@ fn Pair(props: &PairProps) -> Html {
             if let Some(found) = found {
                 { lines::table(&model, found) }
             }
-            <panes::Panes a={a.of} b={b.of} {names} {positions} />
+            <panes::Panes a={a.of} b={b.of} {names} {positions} {moved} />
         </div>
     }
 }

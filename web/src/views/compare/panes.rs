@@ -1,6 +1,8 @@
 //! One view of both runs side by side.
 
-use query::ComparedView;
+use query::run_comparison::RunComparison;
+use query::{ComparedView, LineColors, Paint};
+use trace::order::SortFew;
 use web_sys::Element;
 use yew::prelude::*;
 
@@ -22,6 +24,8 @@ pub struct PanesProps {
     pub names: [String; 2],
     /// The positions at which they are compared, once they are known.
     pub positions: Option<[u32; 2]>,
+    /// The lines of the base that have moved, each with its code in the other run.
+    pub moved: LineColors,
 }
 
 /// The two views, and the choice between views.
@@ -82,12 +86,24 @@ pub fn Panes(props: &PanesProps) -> Html {
                     </p>
                 }
                 <div class="compare-panes">
-                    { pane(&model, ("A", &props.names[0]), props.a, tab) }
-                    { pane(&model, ("B", &props.names[1]), props.b, tab) }
+                    { pane(&model, ("A", &props.names[0]), (props.a, &props.moved), tab) }
+                    { pane(&model, ("B", &props.names[1]), (props.b, &LineColors::default()), tab) }
                 </div>
             }
         </section>
     }
+}
+
+/// Returns the lines of the base that have another code in the other run, in the order of their codes: in both they have one colour.
+pub fn moved_lines(found: &RunComparison) -> LineColors {
+    let both = found.lines.iter().filter(|line| line.labels.iter().all(|label| !label.is_empty()));
+    let codes = both.map(|line| {
+        let [before, after] = line.labels.each_ref().map(|label| Paint::line(label).unmarked());
+        (before, after)
+    });
+    let mut moved: Vec<(Paint, Paint)> = codes.filter(|(before, after)| before != after).collect();
+    moved.sort_few_by_key(|(before, _)| before.0);
+    moved.into()
 }
 
 /// Moves the cursor of each run to a position.
@@ -106,9 +122,14 @@ pub(super) fn set_cursor(model: &ModelHandle, of: (FileKey, u32), position: u32)
     model.dispatch(if model.now().current == Some(of.0) { set } else { Action::Of(of, Box::new(set)) });
 }
 
-fn pane(model: &ModelHandle, (name, file): (&'static str, &str), of: (FileKey, u32), tab: Tab) -> Html {
+fn pane(
+    model: &ModelHandle,
+    (name, file): (&'static str, &str),
+    (of, line_colors): ((FileKey, u32), &LineColors),
+    tab: Tab,
+) -> Html {
     let is_shown = model.current == Some(of.0) && model.view.device == of.1;
-    let beside = if is_shown { Some(model.clone()) } else { model.beside(of) };
+    let beside = if is_shown { Some(model.clone()) } else { model.beside(of, line_colors) };
     let Some(beside) = beside else { return Html::default() };
     let label = format!("{name}: {file}");
     html! {
@@ -120,5 +141,36 @@ fn pane(model: &ModelHandle, (name, file): (&'static str, &str), of: (FileKey, u
                 </ContextProvider<ModelHandle>>
             </div>
         </section>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use query::run_comparison::{ChangedLine, LineMatch};
+
+    use super::*;
+
+    #[test]
+    fn lines_that_are_called_otherwise_in_the_other_run_have_its_colours() {
+        let line = |before: &str, after: &str| ChangedLine {
+            found: LineMatch::Moved,
+            labels: [before.to_owned(), after.to_owned()],
+            places: Default::default(),
+            stacks: [None, None],
+            held: Default::default(),
+            band: None,
+            category: Default::default(),
+        };
+        let lines = vec![
+            line("f  a.py:1", "f  a.py:3"),
+            line("g  a.py:7", "g  a.py:7"),
+            line("", "new  a.py:9"),
+            line("h  a.py:5", "h  a.py:8"),
+        ];
+        let found = moved_lines(&RunComparison { lines, ..RunComparison::default() });
+        let mut want = [("f  a.py:1", "f  a.py:3"), ("h  a.py:5", "h  a.py:8")]
+            .map(|(before, after)| (Paint::line(before), Paint::line(after)));
+        want.sort_by_key(|(before, _)| before.0);
+        assert_eq!(*found, want);
     }
 }

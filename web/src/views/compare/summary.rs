@@ -1,9 +1,9 @@
 //! The comparison in brief: the sentence, under which conditions the runs differ, and sums that add up.
 
-use query::run_comparison::{Comparability, RunComparison};
+use query::run_comparison::{ChangedPart, Comparability, RunComparison};
 use query::run_profile::{ProfiledMemory, ProfiledMoment};
 use trace::totals::difference;
-use trace::units::Count;
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use crate::widgets::bytes_text::{bytes_text, change_text};
@@ -20,6 +20,8 @@ pub fn summary(found: &RunComparison) -> Html {
             <div class="compare-tables">
                 { scroller("Memory of both runs", accounting(found)) }
                 { scroller("Categories of both runs", categories(found)) }
+                if !found.pools.is_empty() { { scroller("Pools of both runs", parts("Reserved by pool", &found.pools)) } }
+                if !found.streams.is_empty() { { scroller("Streams of both runs", parts("Reserved by stream", &found.streams)) } }
             </div>
         </div>
     }
@@ -71,29 +73,22 @@ fn conditions(found: &RunComparison) -> Html {
 fn accounting(found: &RunComparison) -> Html {
     let [a, b] = &found.runs;
     let signed = |bytes: i64| if bytes < 0 { change_text(bytes) } else { bytes_text(bytes.unsigned_abs()) };
-    let row = |name: &'static str, title: &'static str, of: &dyn Fn(&ProfiledMemory) -> i64| {
+    let part = |name: &'static str, title: &'static str, of: &dyn Fn(&ProfiledMemory) -> i64| {
         let (before, after) = (of(&a.memory), of(&b.memory));
-        html! {
-            <tr title={title}><th scope="row">{ name }</th><td>{ signed(before) }</td><td>{ signed(after) }</td><td>{ change_text(after.saturating_sub(before)) }</td></tr>
-        }
+        row(name, title, [signed(before), signed(after)], after.saturating_sub(before))
     };
     let outside = a.memory.outside.zip(b.memory.outside);
     html! {
         <table class="compare-table" data-testid="compare-accounting">
-            <thead><tr>
-                <th scope="col">{ "Memory" }</th>
-                <th scope="col"><span class="compare-key is-a">{ "A" }</span></th>
-                <th scope="col"><span class="compare-key is-b">{ "B" }</span></th>
-                <th scope="col">{ "Change" }</th>
-            </tr></thead>
+            { table_head("Memory") }
             <tbody>
-                { row("in tensors", "What live tensors requested", &|memory| signed_of(memory.allocated)) }
-                { row("+ rounding", "What blocks are larger than what was requested", &ProfiledMemory::rounding) }
-                { row("+ waiting", "Freed, but waiting for a stream", &ProfiledMemory::waiting) }
-                { row("+ free gaps", "Reserved, and in no block in use", &ProfiledMemory::gaps) }
-                { row("= reserved", "Taken from the driver", &|memory| signed_of(memory.reserved)) }
+                { part("in tensors", "What live tensors requested", &|memory| signed_of(memory.allocated)) }
+                { part("+ rounding", "What blocks are larger than what was requested", &ProfiledMemory::rounding) }
+                { part("+ waiting", "Freed, but waiting for a stream", &ProfiledMemory::waiting) }
+                { part("+ free gaps", "Reserved, and in no block in use", &ProfiledMemory::gaps) }
+                { part("= reserved", "Taken from the driver", &|memory| signed_of(memory.reserved)) }
                 if let Some((before, after)) = outside {
-                    <tr title="Of this process, outside PyTorch's allocator"><th scope="row">{ "outside" }</th><td>{ bytes_text(before) }</td><td>{ bytes_text(after) }</td><td>{ change_text(difference(after, before)) }</td></tr>
+                    { row("outside", "Of this process, outside PyTorch's allocator", [bytes_text(before), bytes_text(after)], difference(after, before)) }
                 }
             </tbody>
         </table>
@@ -102,6 +97,41 @@ fn accounting(found: &RunComparison) -> Html {
 
 fn signed_of(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Renders what is reserved for each stream, or for each pool.
+fn parts(title: &'static str, parts: &[ChangedPart]) -> Html {
+    html! {
+        <table class="compare-table" data-testid="compare-parts">
+            { table_head(title) }
+            <tbody>
+                { for parts.iter().map(|part| {
+                    let ([a, b], [held_a, held_b]) = (part.reserved, part.held);
+                    let title = format!("In tensors: {} in A, {} in B", Bytes(held_a.bytes), Bytes(held_b.bytes));
+                    row(&part.name, title, [bytes_text(a), bytes_text(b)], part.growth())
+                }) }
+            </tbody>
+        </table>
+    }
+}
+
+/// Renders the head of a table of bytes in both runs.
+fn table_head(title: &'static str) -> Html {
+    html! {
+        <thead><tr>
+            <th scope="col">{ title }</th>
+            <th scope="col"><span class="compare-key is-a">{ "A" }</span></th>
+            <th scope="col"><span class="compare-key is-b">{ "B" }</span></th>
+            <th scope="col">{ "Change" }</th>
+        </tr></thead>
+    }
+}
+
+/// Renders a row of such a table.
+fn row(name: &str, title: impl Into<AttrValue>, [a, b]: [Html; 2], growth: i64) -> Html {
+    html! {
+        <tr key={name} title={title.into()}><th scope="row">{ name }</th><td>{ a }</td><td>{ b }</td><td>{ change_text(growth) }</td></tr>
+    }
 }
 
 /// Renders the categories that differ.
@@ -117,12 +147,12 @@ fn categories(found: &RunComparison) -> Html {
     let (rest_a, rest_b) = (a.saturating_sub(listed(0)), b.saturating_sub(listed(1)));
     html! {
         <table class="compare-table" data-testid="compare-categories">
-            <thead><tr><th scope="col">{ "Used for" }</th><th scope="col"><span class="compare-key is-a">{ "A" }</span></th><th scope="col"><span class="compare-key is-b">{ "B" }</span></th><th scope="col">{ "Change" }</th></tr></thead>
+            { table_head("Used for") }
             <tbody>
-                { for found.categories.iter().map(|(category, [before, after])| html! {
-                    <tr key={category.name()}><th scope="row">{ category.name() }</th><td>{ bytes_text(before.bytes) }</td><td>{ bytes_text(after.bytes) }</td><td>{ change_text(difference(after.bytes, before.bytes)) }</td></tr>
+                { for found.categories.iter().map(|(category, [before, after])| {
+                    row(category.name(), "", [bytes_text(before.bytes), bytes_text(after.bytes)], difference(after.bytes, before.bytes))
                 }) }
-                <tr title="Categories that hold the same in both, and what was there when recording began"><th scope="row">{ "the rest" }</th><td>{ bytes_text(rest_a) }</td><td>{ bytes_text(rest_b) }</td><td>{ change_text(difference(rest_b, rest_a)) }</td></tr>
+                { row("the rest", "Categories that hold the same in both, and what was there when recording began", [bytes_text(rest_a), bytes_text(rest_b)], difference(rest_b, rest_a)) }
             </tbody>
         </table>
     }

@@ -51,7 +51,7 @@ pub fn line_at(timeline: &Timeline, (x, bytes): (f64, f64)) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use query::{Axis, Class, ColorBy, Detail, Packed, Quads, TimelineQuery, Window};
+    use query::{Axis, Class, ColorBy, Detail, LineColors, Packed, Quads, TimelineQuery, Window};
 
     use super::super::picture::tests::overview;
     use super::*;
@@ -86,7 +86,7 @@ mod tests {
             allocations: 9,
             newest_us: None,
         };
-        let palette = Palette::dark().accusing(Some(paint(7)));
+        let palette = Palette::dark().coloring(Some(paint(7)), LineColors::default());
         let mut found = Vec::new();
         stacked(&timeline, &overview(), &palette, &mut found);
         let own: Vec<usize> = (0..9).filter(|i| found[*i].color == palette.fill(paint(*i as u16)).pixel()).collect();
