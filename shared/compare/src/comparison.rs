@@ -4,6 +4,7 @@ use query::run_comparison::{Band, ChangedLine, ChangedPart, Comparability, Compa
 use query::run_profile::{ProfiledLine, ProfiledPart, RunProfile};
 use query::{Category, FROM_BEFORE, NO_STACK, pool_name, stream_name};
 use rustc_hash::FxHashMap;
+use trace::order::SortFew;
 use trace::totals::Amount;
 use trace::units::{PoolId, Stream};
 
@@ -47,19 +48,20 @@ pub fn compare(before: &RunProfile, after: &RunProfile, options: &Options) -> Ru
     // A line that holds nothing in either run says nothing of its memory.
     lines.retain(|line| line.held.iter().any(|held| held.count > 0));
     let place = |line: &ChangedLine| (line.growth().unsigned_abs(), line.held[0].bytes.max(line.held[1].bytes));
-    lines.sort_by(|a, b| place(b).cmp(&place(a)).then_with(|| a.labels.cmp(&b.labels)));
+    lines.sort_few_by(|a, b| place(b).cmp(&place(a)).then_with(|| a.labels.cmp(&b.labels)));
     let amount = |of: &RunProfile, place: usize| of.categories.get(place).copied().unwrap_or_default();
     let mut categories: Vec<(Category, [Amount; 2])> = (0..)
         .zip(Category::ALL)
         .map(|(place, category)| (category, [amount(before, place), amount(after, place)]))
         .filter(|(_, [before, after])| before != after)
         .collect();
-    categories.sort_by_key(|(_, [before, after])| std::cmp::Reverse(before.bytes.abs_diff(after.bytes)));
+    categories.sort_few_by_key(|(_, [before, after])| std::cmp::Reverse(before.bytes.abs_diff(after.bytes)));
     let run = |of: &RunProfile| ComparedRun {
         name: of.name.clone(),
         device: of.device,
         moment: of.moment.clone(),
         memory: of.memory,
+        most: of.most,
         conditions: of.conditions.clone(),
     };
     let mut compared = RunComparison {
@@ -70,6 +72,7 @@ pub fn compare(before: &RunProfile, after: &RunProfile, options: &Options) -> Ru
             runs: u32::try_from(options.peers.len()).unwrap_or(u32::MAX).saturating_add(1),
             allocated: band(&|run| run.memory.allocated),
             reserved: band(&|run| run.memory.reserved),
+            most_allocated: band(&|run| run.most.allocated),
         }),
         sentence: String::new(),
         lines,
@@ -116,7 +119,7 @@ fn parts([before, after]: [&[ProfiledPart]; 2]) -> Vec<ChangedPart> {
 
 /// Returns the run in the middle of several by what live tensors hold, and the others; `None` of none.
 pub fn middle(mut runs: Vec<RunProfile>) -> Option<(RunProfile, Vec<RunProfile>)> {
-    runs.sort_by_key(|run| run.memory.allocated);
+    runs.sort_few_by_key(|run| run.memory.allocated);
     let middle = runs.len().checked_sub(1)? / 2;
     let chosen = runs.remove(middle);
     Some((chosen, runs))
@@ -174,7 +177,7 @@ mod tests {
     use analysis::best_frames::BestFrames;
     use analysis::roles::Roles;
     use proptest::prelude::*;
-    use query::run_profile::{Conditions, MomentChoice};
+    use query::run_profile::{Conditions, MomentChoice, MostMemory, ProfiledMemory, ProfiledMoment};
     use replay::index::Index;
     use replay::{Replay, Replayed};
 
@@ -306,6 +309,45 @@ mod tests {
     }
 
     #[test]
+    fn what_a_step_does_not_show_is_told_beside_it() {
+        let step = ProfiledMoment { step: Some(5), is_peak: true, ..ProfiledMoment::default() };
+        let run = |of_step: u64, most: u64, failed: u64| RunProfile {
+            memory: ProfiledMemory { allocated: of_step * MIB, reserved: 900 * MIB, ..ProfiledMemory::default() },
+            most: MostMemory { allocated: most * MIB, reserved: 900 * MIB },
+            moment: step.clone(),
+            conditions: Conditions { failed, ..Conditions::default() },
+            ..RunProfile::default()
+        };
+        let same = "No difference: both peak at 100 MiB in step 5.";
+        let higher = "B's peak is 20.0 MiB higher (100 MiB → 120 MiB).";
+        for (before, after, want) in [
+            (run(100, 100, 0), run(100, 100, 0), same.to_owned()),
+            (
+                run(100, 200, 0),
+                run(100, 260, 0),
+                format!("{same} Over the whole runs, B's peak is 60.0 MiB higher (200 MiB → 260 MiB)."),
+            ),
+            (run(100, 200, 0), run(120, 220, 0), higher.to_owned()),
+            (run(100, 200, 0), run(120, 200, 0), format!("{higher} Over the whole runs, both peak at 200 MiB.")),
+            (run(100, 100, 0), run(100, 100, 7), format!("B ran out of memory, and A did not. {same}")),
+            (run(100, 100, 1), run(100, 100, 7), same.to_owned()),
+        ] {
+            assert_eq!(compare(&before, &after, &Options::default()).sentence, want);
+        }
+    }
+
+    #[test]
+    fn without_stacks_in_one_run_no_line_of_the_other_is_new() {
+        let (before, after) = (trace(&[(100, "")]), trace(&[(150, "forward@/m/gpt.py:7")]));
+        let found = compared(&before, &after);
+        assert_eq!(
+            found.sentence,
+            "B's peak is 50.0 MiB higher (100 MiB → 150 MiB); 150 MiB more is m/gpt.py:7 (forward), and 100 MiB less elsewhere."
+        );
+        assert!(!found.knows_lines());
+    }
+
+    #[test]
     fn memory_is_told_by_stream_and_by_pool_if_there_are_several() {
         let graph = |pool: u32, mib: u64| {
             format!(
@@ -375,9 +417,9 @@ mod tests {
             prop_assert_eq!(sum(&back), -sum(&there));
             let parts = [
                 there.growth(|memory| memory.allocated),
-                there.signed_growth(query::run_profile::ProfiledMemory::rounding),
-                there.signed_growth(query::run_profile::ProfiledMemory::waiting),
-                there.signed_growth(query::run_profile::ProfiledMemory::gaps),
+                there.signed_growth(ProfiledMemory::rounding),
+                there.signed_growth(ProfiledMemory::waiting),
+                there.signed_growth(ProfiledMemory::gaps),
             ];
             prop_assert_eq!(parts.iter().sum::<i64>(), there.growth(|memory| memory.reserved));
         }

@@ -2,6 +2,7 @@
 
 use query::run_comparison::{Comparability, ConditionDifference};
 use query::run_profile::{Conditions, RunProfile};
+use trace::order::SortFew;
 use trace::units::{Bytes, Count};
 
 /// The share of the larger of two amounts, in percent, up to which they count as equal.
@@ -41,7 +42,9 @@ pub(super) fn differences(before: &RunProfile, after: &RunProfile) -> Vec<Condit
         let named = |of: &Conditions| of.rank.map_or_else(|| "none".to_owned(), |rank| rank.to_string());
         add("rank", both(&named), "Ranks may hold other parts of a model", Comparability::WithCare);
     }
-    if !is_about(a.reserved_at_start, b.reserved_at_start) {
+    // Blocks that a snapshot has with their stacks have lines, whenever they were made.
+    let is_unnamed = [before, after].iter().any(|run| run.at_start.bytes > 0);
+    if is_unnamed && !is_about(a.reserved_at_start, b.reserved_at_start) {
         let values = both(&|of| Bytes(of.reserved_at_start).to_string());
         add("reserved when recording began", values, "What was there before has no line", Comparability::WithCare);
     }
@@ -57,6 +60,9 @@ pub(super) fn differences(before: &RunProfile, after: &RunProfile) -> Vec<Condit
         let named = |of: &Conditions| if of.is_damaged { "damaged" } else { "whole" }.to_owned();
         add("file", both(&named), "Only what could be read is compared", Comparability::WithCare);
     }
+    if a.failed != b.failed {
+        add("requests that failed", both(&|of| Count(of.failed).to_string()), "", Comparability::Yes);
+    }
     if before.moment.step.is_some() && a.steps != b.steps {
         add(
             "steps found",
@@ -65,7 +71,7 @@ pub(super) fn differences(before: &RunProfile, after: &RunProfile) -> Vec<Condit
             Comparability::WithCare,
         );
     }
-    found.sort_by_key(|found| std::cmp::Reverse(found.weight));
+    found.sort_few_by_key(|found| std::cmp::Reverse(found.weight));
     found
 }
 

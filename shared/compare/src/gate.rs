@@ -5,12 +5,13 @@ use std::fmt;
 use query::parse_bytes;
 use query::run_comparison::{ChangedLine, RunComparison};
 use query::run_profile::ProfiledMemory;
+use trace::totals::difference;
 use trace::units::Bytes;
 
 /// What a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// What live tensors hold.
+    /// What live tensors hold at the moment; at a step's peak, also the most of the whole run, if that grew more.
     Peak,
     /// What is reserved.
     Reserved,
@@ -62,6 +63,8 @@ pub struct Checked {
     pub value: f64,
     /// The line that it is about, if it is about one.
     pub line: Option<String>,
+    /// Whether it is about the whole runs, and not about the moment.
+    pub is_of_whole_run: bool,
 }
 
 impl Rule {
@@ -95,8 +98,17 @@ impl Rule {
     /// Checks a comparison.
     pub fn check(&self, compared: &RunComparison) -> Checked {
         let [before, after] = &compared.runs;
+        let grown = compared.growth(|memory| memory.allocated);
+        let outside = compared.outside_steps().filter(|[a, b]| {
+            self.measured == Measured::Peak
+                && difference(*b, *a) > grown
+                && !compared.is_noise(|band| band.most_allocated, |run| run.most.allocated)
+        });
         let (bytes, base, line) = match self.measured {
-            Measured::Peak => (compared.growth(|memory| memory.allocated), before.memory.allocated, None),
+            Measured::Peak => match outside {
+                Some([a, b]) => (difference(b, a), a, None),
+                None => (grown, before.memory.allocated, None),
+            },
             Measured::Reserved => (compared.growth(|memory| memory.reserved), before.memory.reserved, None),
             Measured::Fragmentation => (compared.signed_growth(ProfiledMemory::gaps), before.memory.reserved, None),
             Measured::Line => {
@@ -114,11 +126,12 @@ impl Rule {
             (Limit::Percent(most), _) => (bytes as f64 * 100.0 / base as f64, most),
         };
         let is_noise = match self.measured {
-            Measured::Peak => compared.is_noise(|band| band.allocated, |memory| memory.allocated),
-            Measured::Reserved => compared.is_noise(|band| band.reserved, |memory| memory.reserved),
+            Measured::Peak => outside.is_none() && compared.is_noise(|band| band.allocated, |run| run.memory.allocated),
+            Measured::Reserved => compared.is_noise(|band| band.reserved, |run| run.memory.reserved),
             Measured::Line | Measured::Fragmentation => false,
         };
-        Checked { rule: self.clone(), is_tripped: value > most && !is_noise, bytes, value, line }
+        let is_tripped = value > most && !is_noise;
+        Checked { rule: self.clone(), is_tripped, bytes, value, line, is_of_whole_run: outside.is_some() }
     }
 }
 
@@ -132,6 +145,7 @@ impl fmt::Display for Checked {
         }
         match &self.line {
             Some(line) => write!(f, ", {line}"),
+            None if self.is_of_whole_run => write!(f, " over the whole run"),
             None => Ok(()),
         }
     }
@@ -139,7 +153,7 @@ impl fmt::Display for Checked {
 
 #[cfg(test)]
 mod tests {
-    use query::run_profile::{ProfiledLine, RunProfile};
+    use query::run_profile::{MostMemory, ProfiledLine, ProfiledMoment, RunProfile};
     use trace::totals::Amount;
 
     use super::*;
@@ -171,6 +185,26 @@ mod tests {
             let checked = Rule::parse(rule).unwrap().check(&compared);
             assert_eq!((checked.is_tripped, checked.to_string().as_str()), (trips, text));
         }
+    }
+
+    #[test]
+    fn a_peak_outside_the_compared_steps_counts() {
+        let run = |of_step: u64, most: u64| RunProfile {
+            memory: ProfiledMemory { allocated: of_step * MIB, ..ProfiledMemory::default() },
+            most: MostMemory { allocated: most * MIB, reserved: 0 },
+            moment: ProfiledMoment { step: Some(5), is_peak: true, ..ProfiledMoment::default() },
+            ..RunProfile::default()
+        };
+        let check = |before, after, peers: Vec<RunProfile>| {
+            let compared = compare(&before, &after, &Options { peers, ..Options::default() });
+            let checked = Rule::parse("peak+2%").unwrap().check(&compared);
+            (checked.is_tripped, checked.to_string())
+        };
+        let outside = "peak+2%: +60.0 MiB, +30.0 % over the whole run";
+        assert_eq!(check(run(100, 200), run(100, 260), Vec::new()), (true, outside.to_owned()));
+        let inside = "peak+2%: +10.0 MiB, +10.0 %";
+        assert_eq!(check(run(100, 300), run(110, 300), Vec::new()), (true, inside.to_owned()));
+        assert!(!check(run(100, 200), run(100, 260), vec![run(100, 280)]).0, "noise");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::hash::Hash;
 use query::run_comparison::LineMatch;
 use query::run_profile::ProfiledLine;
 use rustc_hash::{FxHashMap, FxHashSet};
+use trace::order::SortFew;
 
 /// The most pairs of lines of one function that are weighed against each other. Where there are more, only equal lines match.
 const MOST_PAIRS: usize = 1 << 20;
@@ -49,7 +50,7 @@ pub(super) fn pairs(before: &[ProfiledLine], after: &[ProfiledLine], map: &[(Str
 
 /// Sorts lines as they are paired: those of one function are in their order.
 pub(super) fn sort(lines: &mut [ProfiledLine]) {
-    lines.sort_by(|a, b| (&a.file, a.number, &a.function).cmp(&(&b.file, b.number, &b.function)));
+    lines.sort_few_by(|a, b| (&a.file, a.number, &a.function).cmp(&(&b.file, b.number, &b.function)));
 }
 
 /// Returns a path of the first run as the second has it.

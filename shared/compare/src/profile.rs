@@ -1,14 +1,14 @@
 //! A run at one moment in brief.
 
 use analysis::best_frames::BestFrames;
+use analysis::high_water::HighWater;
 use analysis::roles::Roles;
 use analysis::site::{frame_label, name_of};
 use analysis::step_memory::StepSums;
 use analysis::steps::{Steps, TrainingStep, named_spans};
-use std::hash::Hash;
-
 use query::run_profile::{
-    Conditions, MomentChoice, ProfiledLine, ProfiledMemory, ProfiledMoment, ProfiledPart, RunProfile, WholeSteps,
+    Conditions, MomentChoice, MostMemory, ProfiledLine, ProfiledMemory, ProfiledMoment, ProfiledPart, RunProfile,
+    WholeSteps,
 };
 use query::{Category, pool_name, stream_name};
 use replay::{Allocation, Replayed};
@@ -251,13 +251,14 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         outside: outside_at(run, moment.position),
         ..ProfiledMemory::default()
     };
-    let (mut streams, mut pools) =
-        (FxHashMap::<Stream, ProfiledPart>::default(), FxHashMap::<PoolId, ProfiledPart>::default());
+    let mut parts: FxHashMap<PartKey, ProfiledPart> = FxHashMap::default();
     // All pools that are not private are one.
     let pool_of = |pool: PoolId| if pool.is_private() { pool } else { PoolId::default() };
     for range in &state.ranges {
-        add(&mut streams.entry(range.stream).or_default().reserved, range.size);
-        add(&mut pools.entry(pool_of(range.pool)).or_default().reserved, range.size);
+        for key in [PartKey::Stream(range.stream), PartKey::Pool(pool_of(range.pool))] {
+            let reserved = &mut parts.entry(key).or_default().reserved;
+            *reserved = reserved.saturating_add(range.size);
+        }
     }
     let is_live = |allocation: &Allocation| allocation.is_allocated_at(moment.position);
     for (id, allocation) in state.active.iter().filter_map(|id| Some((*id, replay.allocations.get(*id)?))) {
@@ -266,8 +267,10 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         }
         let bytes = allocation.requested;
         memory.allocated = memory.allocated.saturating_add(bytes);
-        streams.entry(run.input.tags.get(allocation.tag).stream).or_default().held.add(bytes);
-        pools.entry(replay.pool(&allocation)).or_default().held.add(bytes);
+        let stream = run.input.tags.get(allocation.tag).stream;
+        for key in [PartKey::Stream(stream), PartKey::Pool(replay.pool(&allocation))] {
+            parts.entry(key).or_default().held.add(bytes);
+        }
         let line = lines.of(allocation.stack);
         if allocation.begin == 0 && line.is_none() {
             at_start.add(bytes);
@@ -297,37 +300,45 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
     // A stream may have memory and no tensor.
     let mut in_order = run.input.streams();
     in_order.extend(state.ranges.iter().map(|range| range.stream));
-    let mut numbered: Vec<PoolId> = pools.keys().copied().collect();
-    numbered.sort_unstable();
+    let mut pools: Vec<PoolId> = parts.keys().filter_map(|key| key.pool()).collect();
+    pools.sort_unstable();
+    let mut part = |key: PartKey, name: String| Some(ProfiledPart { name, ..parts.remove(&key)? });
+    let streams = in_order.iter().filter_map(|stream| part(PartKey::Stream(*stream), stream_name(*stream, &in_order)));
+    let streams = streams.collect();
+    let pools = pools.into_iter().filter_map(|pool| part(PartKey::Pool(pool), pool_name(pool))).collect();
     let mut lines: Vec<ProfiledLine> = lines.used().map(|sums| line(run.symbols, sums)).collect();
     sort(&mut lines);
+    let high = HighWater::of(trace, replay);
     Ok(RunProfile {
         name: run.name.to_owned(),
         device: trace.device,
         conditions: run.conditions(),
         moment,
         memory,
+        most: MostMemory { allocated: high.requested, reserved: high.reserved },
         lines,
         without_stack,
         at_start,
         categories: by_category,
-        streams: parts(streams, &in_order, |stream| stream_name(*stream, &in_order)),
-        pools: parts(pools, &numbered, |pool| pool_name(*pool)),
+        streams,
+        pools,
     })
 }
 
-const fn add(sum: &mut u64, bytes: u64) {
-    *sum = sum.saturating_add(bytes);
+/// A stream or a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum PartKey {
+    Stream(Stream),
+    Pool(PoolId),
 }
 
-/// Returns the memory of each stream, or of each pool, in an order.
-fn parts<T: Hash + Eq>(
-    mut found: FxHashMap<T, ProfiledPart>,
-    order: &[T],
-    name: impl Fn(&T) -> String,
-) -> Vec<ProfiledPart> {
-    let named = order.iter().filter_map(|key| Some(ProfiledPart { name: name(key), ..found.remove(key)? }));
-    named.collect()
+impl PartKey {
+    const fn pool(self) -> Option<PoolId> {
+        match self {
+            Self::Stream(_) => None,
+            Self::Pool(pool) => Some(pool),
+        }
+    }
 }
 
 fn line(symbols: &Symbols, sums: &LineSums) -> ProfiledLine {

@@ -16,6 +16,8 @@ const ABOVE_ALL_PERCENT: u64 = 105;
 const BESIDE_PERCENT: u64 = 10;
 /// The share of a difference, or of memory without a stack, in percent, from which a category stands for it.
 const MOSTLY_PERCENT: u64 = 70;
+/// The share of a difference, in percent, from which another category is named beside the one that stands for it.
+const ALSO_PERCENT: u64 = 20;
 /// What each step of a training makes anew or changes: its category follows from the step. What is only kept may be told wrongly.
 const OF_STEPS: [Category; 3] = [Category::Activations, Category::Gradients, Category::OptimizerState];
 /// The share of a difference, in percent, below which a line may be one of several with the same cause.
@@ -23,8 +25,40 @@ const SEVERAL_PERCENT: u64 = 60;
 /// The share of a difference, in percent, from which a part is nearly all of it.
 const NEARLY_ALL_PERCENT: u64 = 95;
 
-/// Returns the sentence for a comparison.
+/// Returns the sentence for a comparison, with what has to be known beside it.
 pub(super) fn sentence(compared: &RunComparison) -> String {
+    let [a, b] = compared.runs.each_ref().map(|run| run.conditions.failed > 0);
+    let failed = match (a, b) {
+        (false, true) => "B ran out of memory, and A did not. ",
+        (true, false) => "A ran out of memory, and B did not. ",
+        _ => "",
+    };
+    format!("{failed}{}{}", of_moment(compared), outside_steps(compared))
+}
+
+/// Returns how the peaks of the whole runs differ, if that is another difference.
+fn outside_steps(compared: &RunComparison) -> String {
+    let Some(most @ [before, after]) = compared.outside_steps() else { return String::new() };
+    let (of_runs, of_steps) = (difference(after, before), compared.growth(|memory| memory.allocated));
+    let apart = of_runs.abs_diff(of_steps);
+    let larger = of_runs.unsigned_abs().max(of_steps.unsigned_abs());
+    let is_other = u128::from(apart) * 100 > u128::from(larger) * u128::from(BESIDE_PERCENT);
+    let is_noise = compared.is_noise(|band| band.most_allocated, |run| run.most.allocated);
+    if !is_other || is_noise || !is_above_noise(i64::try_from(apart).unwrap_or(i64::MAX), most) {
+        return String::new();
+    }
+    match is_above_noise(of_runs, most) {
+        false => format!(" Over the whole runs, both peak at {}.", Bytes(after)),
+        true => {
+            let way = if of_runs < 0 { "lower" } else { "higher" };
+            let by = Bytes(of_runs.unsigned_abs());
+            format!(" Over the whole runs, B's peak is {by} {way} {}.", from_to(before, after))
+        }
+    }
+}
+
+/// Returns what differs at the compared moments.
+fn of_moment(compared: &RunComparison) -> String {
     let grown = compared.growth(|memory| memory.allocated);
     let reserved = compared.growth(|memory| memory.reserved);
     let gaps = compared.signed_growth(ProfiledMemory::gaps);
@@ -32,8 +66,8 @@ pub(super) fn sentence(compared: &RunComparison) -> String {
     let is_peak = a.moment.is_peak && b.moment.is_peak;
     let (allocated, of_reserved) = ([a.memory.allocated, b.memory.allocated], [a.memory.reserved, b.memory.reserved]);
     let is_within = (
-        compared.is_noise(|band| band.allocated, |memory| memory.allocated),
-        compared.is_noise(|band| band.reserved, |memory| memory.reserved),
+        compared.is_noise(|band| band.allocated, |run| run.memory.allocated),
+        compared.is_noise(|band| band.reserved, |run| run.memory.reserved),
     );
     let has_grown = !is_within.0 && is_above_noise(grown, allocated);
     let has_reserved = !is_within.1 && is_above_noise(reserved, of_reserved);
@@ -48,9 +82,13 @@ pub(super) fn sentence(compared: &RunComparison) -> String {
                 band.runs
             );
         }
-        let above = if grown == 0 && reserved == 0 { "" } else { " above the noise" };
+        let above = if grown == 0 && reserved == 0 { "" } else { " above 0.1 %" };
         let at = if is_peak { " at" } else { "" };
-        return format!("No difference{above}: both {verb}{at} {held}.");
+        let step = match [a.moment.step, b.moment.step] {
+            [Some(of_a), Some(of_b)] if of_a == of_b => format!(" in step {of_a}"),
+            _ => String::new(),
+        };
+        return format!("No difference{above}: both {verb}{at} {held}{step}.");
     }
     // Memory that no tensor has leads if it explains far more than tensors do. Some of it always comes with them, since segments
     // are taken whole.
@@ -137,7 +175,15 @@ fn cause(compared: &RunComparison, grown: i64) -> Option<String> {
         let most =
             lines().next().map_or_else(String::new, |line| format!(", most at {}", line_in_sentence(line.label())));
         let count = counted(lines().count() as u64, "line");
-        return Some(format!("{} is {} of {count}{most}", part(of(*amounts)), category.name()));
+        let others = compared.categories.iter().filter(|(other, amounts)| {
+            ![*category, Category::Unknown].contains(other) && share(of(*amounts)) >= u128::from(ALSO_PERCENT)
+        });
+        let others: Vec<String> = others
+            .take(2)
+            .map(|(other, amounts)| format!("{} of {}", more_or_less(of(*amounts)), other.name()))
+            .collect();
+        let beside = if others.is_empty() { String::new() } else { format!("; also {}", others.join(" and ")) };
+        return Some(format!("{} is {} of {count}{most}{beside}", part(of(*amounts)), category.name()));
     }
     let line = compared.lines.iter().find(|line| is_along(line.growth()))?;
     Some(format!("the largest part, {}, is {}", Bytes(line.growth().unsigned_abs()), changed(compared, line)))
@@ -171,6 +217,7 @@ fn changed(compared: &RunComparison, line: &ChangedLine) -> String {
     }
     let [before, after] = line.held;
     let how = match line.found {
+        LineMatch::New | LineMatch::Gone if !compared.knows_lines() => String::new(),
         LineMatch::New => ", which allocates nothing in A".to_owned(),
         LineMatch::Gone => ", which allocates nothing in B".to_owned(),
         _ if before.count == 0 => ", which holds nothing in A".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::run_profile::{Conditions, ProfiledMemory, ProfiledMoment, RunProfile};
+use super::run_profile::{Conditions, MostMemory, ProfiledMemory, ProfiledMoment, RunProfile};
 use super::{Category, FROM_BEFORE, NO_STACK, Question, Sealed};
 use trace::totals::{Amount, difference};
 
@@ -116,9 +116,22 @@ impl RunComparison {
     }
 
     /// Returns whether a part of the second run's memory is between the least and the most of several first runs.
-    pub fn is_noise(&self, of: impl Fn(&Band) -> [u64; 2], part: impl Fn(&ProfiledMemory) -> u64) -> bool {
+    pub fn is_noise(&self, of: impl Fn(&Band) -> [u64; 2], part: impl Fn(&ComparedRun) -> u64) -> bool {
         let [_, after] = &self.runs;
-        self.band.as_ref().is_some_and(|band| is_within(of(band), part(&after.memory)))
+        self.band.as_ref().is_some_and(|band| is_within(of(band), part(after)))
+    }
+
+    /// Returns the most that tensors requested in each whole run, if both are compared at the peaks of steps: there may have been more
+    /// outside them.
+    pub fn outside_steps(&self) -> Option<[u64; 2]> {
+        let most = self.runs.each_ref().map(|run| run.most.allocated);
+        let are_steps = self.runs.iter().all(|run| run.moment.step.is_some());
+        (are_steps && !most.contains(&0)).then_some(most)
+    }
+
+    /// Returns whether lines can be told apart in both runs.
+    pub fn knows_lines(&self) -> bool {
+        self.runs.iter().all(|run| run.conditions.has_stacks)
     }
 
     /// Returns by how many bytes the second run has more, of a part of its memory.
@@ -143,6 +156,8 @@ pub struct Band {
     pub allocated: [u64; 2],
     /// What the allocator has taken from the driver.
     pub reserved: [u64; 2],
+    /// The most that tensors requested in a whole run.
+    pub most_allocated: [u64; 2],
 }
 
 const fn is_within([least, most]: [u64; 2], bytes: u64) -> bool {
@@ -160,6 +175,8 @@ pub struct ComparedRun {
     pub moment: ProfiledMoment,
     /// Its memory then.
     pub memory: ProfiledMemory,
+    /// The most of the whole run.
+    pub most: MostMemory,
     /// Its conditions.
     pub conditions: Conditions,
 }

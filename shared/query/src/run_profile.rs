@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use super::{Category, FROM_PATTERN, Question, Sealed, StepList};
 use trace::order::SortFew;
 use trace::totals::{Amount, difference};
+use trace::units::Count;
 
 /// Which moment of a run is profiled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +102,9 @@ pub struct RunProfile {
     pub moment: ProfiledMoment,
     /// The memory at that moment.
     pub memory: ProfiledMemory,
+    /// The most of the whole run.
+    #[serde(default)]
+    pub most: MostMemory,
     /// The lines that hold memory at that moment, or allocated any in the part of the trace that it stands for.
     pub lines: Vec<ProfiledLine>,
     /// Live tensors that were allocated after recording began, and have no stack.
@@ -174,6 +178,14 @@ pub struct ProfiledMoment {
     pub text: String,
 }
 
+impl ProfiledMoment {
+    /// Returns what it is, with its event: `the peak of step 12, event 3,400`.
+    pub fn named(&self) -> String {
+        let event = format!("event {}", Count(self.position.into()));
+        if self.text == event { event } else { format!("{}, {event}", self.text) }
+    }
+}
+
 /// The memory of a device at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfiledMemory {
@@ -187,6 +199,15 @@ pub struct ProfiledMemory {
     pub reserved: u64,
     /// What the process has outside the allocator, if it was sampled.
     pub outside: Option<u64>,
+}
+
+/// The most memory that a run had, each at a moment of its own, in bytes. 0 if it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MostMemory {
+    /// What tensors requested, with those that wait for a stream.
+    pub allocated: u64,
+    /// What the allocator had taken from the driver.
+    pub reserved: u64,
 }
 
 impl ProfiledMemory {

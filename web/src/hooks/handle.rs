@@ -4,11 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 
-use query::{Axis, LineColors, Summary, Window};
+use query::{Axis, Summary, Window};
 use yew::prelude::*;
 
 use crate::browser::clock_ms;
-use crate::model::{Action, FileKey, Model, Shared, is_noticed, update};
+use crate::model::{Action, FileKey, Model, PaneLook, Shared, is_noticed, update};
 use crate::worker::client::Workers;
 
 /// The addresses of the heatmap, as offsets in bytes.
@@ -120,11 +120,16 @@ impl ModelHandle {
     }
 
     /// Returns the model for views of another file that are shown beside those of the current one: for them, a device of that
-    /// file is the current one, and some of its lines have [other colours](Model::line_colors). `None` if it is not there.
-    pub fn beside(&self, of: (FileKey, u32), line_colors: &LineColors) -> Option<Self> {
-        let mut model = self.model.beside(of)?;
-        model.line_colors = line_colors.clone();
-        Some(Self { model: Rc::new(model), store: self.store.clone(), beside: Some(of) })
+    /// file is the current one. `None` if it is not there.
+    pub fn beside(&self, of: (FileKey, u32)) -> Option<Self> {
+        Some(Self { model: Rc::new(self.model.beside(of)?), store: self.store.clone(), beside: Some(of) })
+    }
+
+    /// Returns the model for views that look so.
+    pub fn looking(&self, pane: PaneLook) -> Self {
+        let mut model = (*self.model).clone();
+        model.pane = pane;
+        Self { model: Rc::new(model), ..self.clone() }
     }
 
     /// Returns what an answer that moves the window goes by: the axis, and how often a person has changed what is shown.

@@ -26,7 +26,7 @@ pub fn use_palette() -> Rc<Palette> {
 
 /// Returns the palette of a model's theme, with the line of its verdict as the culprit.
 pub fn palette(model: &Model) -> Rc<Palette> {
-    let key = (model.is_dark(), model.culprit(), model.line_colors.clone());
+    let key = (model.is_dark(), model.culprit(), model.pane.line_colors.clone());
     BUILT.with_borrow_mut(|built| {
         if let Some((_, palette)) = built.iter().find(|(of, _)| *of == key) {
             return palette.clone();

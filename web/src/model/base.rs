@@ -69,7 +69,7 @@ impl Model {
             file.view = other;
         }
         changed.current = self.current;
-        changed.line_colors.clone_from(&self.line_colors);
+        changed.pane.clone_from(&self.pane);
         changed.history.clone_from(&self.history);
         changed
     }

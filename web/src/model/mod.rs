@@ -36,7 +36,7 @@ pub use preferences::Preferences;
 pub use rebase::rebased;
 pub use recent::{Again, Recent, recent_closed, recent_of};
 pub use shared_link::{SHARED_PREFIX, SharedLink, Trouble};
-pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
+pub use state::{DataState, Dialog, FileEntry, FileKey, Model, PaneLook, Phase, Shared, ThemeChoice};
 pub use unseen::is_noticed;
 pub use update::update;
 pub use view::{Listing, Pin, Selection, Setting, Side, Split, Tab, View, extent};

@@ -301,6 +301,15 @@ impl From<String> for Notice {
     }
 }
 
+/// What the views of two runs have in common side by side.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PaneLook {
+    /// The colours of lines that have moved since, in the first of the runs.
+    pub line_colors: LineColors,
+    /// The least height of a timeline in bytes: of reserved memory, and of requested.
+    pub heights: [u64; 2],
+}
+
 /// The whole state of the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -314,8 +323,8 @@ pub struct Model {
     pub theme: ThemeChoice,
     /// Whether the system is dark.
     pub is_system_dark: bool,
-    /// In the run that another is compared with, the colours of lines that have moved since.
-    pub line_colors: LineColors,
+    /// How a view differs from its usual look beside one of another run.
+    pub pane: PaneLook,
     /// The user's own rules.
     pub rules: Rc<OwnRules>,
     /// Counts their changes: what was answered before is out of date.
@@ -356,7 +365,7 @@ impl Default for Model {
             view: View::default(),
             theme: ThemeChoice::System,
             is_system_dark: false,
-            line_colors: Rc::default(),
+            pane: PaneLook::default(),
             rules: Rc::default(),
             rules_revision: 0,
             dialog: None,

@@ -16,6 +16,8 @@ pub(super) struct Document<'a> {
     at: Pair<At<'a>>,
     peak: Change,
     reserved: Change,
+    /// The most of the whole runs, whatever the moment.
+    most: Most,
     /// The growth of each part. All but `outside` add up to that of `reserved`.
     accounting: Accounting,
     /// Their growths add up to that of `peak`.
@@ -65,6 +67,12 @@ struct Change {
     a: u64,
     b: u64,
     delta: i64,
+}
+
+#[derive(Serialize)]
+struct Most {
+    allocated: Change,
+    reserved: Change,
 }
 
 #[derive(Serialize)]
@@ -147,8 +155,12 @@ pub(super) fn document(found: &Found) -> Document<'_> {
         },
         sentence: &compared.sentence,
         at: Pair { a: at(a), b: at(b) },
-        peak: change(a, b, |memory| memory.allocated),
-        reserved: change(a, b, |memory| memory.reserved),
+        peak: change(a, b, |run| run.memory.allocated),
+        reserved: change(a, b, |run| run.memory.reserved),
+        most: Most {
+            allocated: change(a, b, |run| run.most.allocated),
+            reserved: change(a, b, |run| run.most.reserved),
+        },
         accounting: Accounting {
             allocated: compared.growth(|memory| memory.allocated),
             rounding: compared.signed_growth(ProfiledMemory::rounding),
@@ -196,8 +208,8 @@ fn at(run: &ComparedRun) -> At<'_> {
     At { file: &run.name, device: run.device, event: moment.position, step: moment.step, moment: &moment.text }
 }
 
-fn change(a: &ComparedRun, b: &ComparedRun, of: impl Fn(&ProfiledMemory) -> u64) -> Change {
-    let (a, b) = (of(&a.memory), of(&b.memory));
+fn change(a: &ComparedRun, b: &ComparedRun, of: impl Fn(&ComparedRun) -> u64) -> Change {
+    let (a, b) = (of(a), of(b));
     Change { a, b, delta: difference(b, a) }
 }
 

@@ -2,12 +2,12 @@
 
 use std::fmt::{self, Write as _};
 
-use query::line_in_sentence;
 use query::run_comparison::{ChangedLine, LineMatch};
+use query::{line_in_sentence, location_of};
 use trace::text::escaped;
 use trace::units::{Bytes, Count, counted};
 
-use super::{Found, signed};
+use super::{Found, changed_parts, signed};
 
 /// The lines that are written.
 const ROWS: usize = 10;
@@ -39,7 +39,14 @@ fn write(out: &mut String, found: &Found) -> fmt::Result {
     }
     for line in changed.iter().take(ROWS) {
         let [before, after] = line.held;
-        let found = if line.found == LineMatch::Exact { "" } else { line.found.name() };
+        let found = match line.found {
+            LineMatch::Exact => String::new(),
+            LineMatch::New | LineMatch::Gone if !compared.knows_lines() => "unknown in the other".to_owned(),
+            LineMatch::Moved | LineMatch::Guessed if line.labels[0] != line.labels[1] => {
+                format!("{} from {}", line.found.name(), code(location_of(&line.labels[0])))
+            }
+            other => other.name().to_owned(),
+        };
         writeln!(
             out,
             "| {} | {} | {} | {} → {} | {} | {found} |",
@@ -54,13 +61,19 @@ fn write(out: &mut String, found: &Found) -> fmt::Result {
     if changed.len() > ROWS {
         writeln!(out, "\n{}.", counted((changed.len() - ROWS) as u64, "more line"))?;
     }
+    for (by, parts) in [("stream", &compared.streams), ("pool", &compared.pools)] {
+        let changed: Vec<String> = changed_parts(parts).map(|text| self::text(&text)).collect();
+        if !changed.is_empty() {
+            writeln!(out, "\nReserved by {by}: {}.", changed.join(", "))?;
+        }
+    }
     writeln!(
         out,
         "\nA: {}, {}. B: {}, {}. By `vramscope diff`.",
         code(&a.name),
-        text(&a.moment.text),
+        text(&a.moment.named()),
         code(&b.name),
-        text(&b.moment.text)
+        text(&b.moment.named())
     )
 }
 

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::Args;
 use compare::gate::{Checked, Rule};
 use compare::{Options, compare, profile};
-use query::run_comparison::{Comparability, RunComparison};
+use query::run_comparison::{ChangedPart, Comparability, RunComparison};
 use query::run_profile::MomentChoice;
 
 use self::baseline::{moment_like, read_baseline};
@@ -149,6 +149,12 @@ fn mapping(text: &str) -> Result<(String, String), String> {
     let (old, new) =
         text.split_once('=').filter(|(old, _)| !old.is_empty()).ok_or("write OLD=NEW, such as /old/src=/new/src")?;
     Ok((old.to_owned(), new.to_owned()))
+}
+
+/// Returns the streams or pools for which more or less is reserved.
+fn changed_parts(parts: &[ChangedPart]) -> impl Iterator<Item = String> {
+    let changed = parts.iter().filter(|part| part.growth() != 0);
+    changed.map(|part| format!("{} {}", part.name, signed(part.growth())))
 }
 
 /// Returns a number of bytes with its sign.

@@ -3,12 +3,12 @@
 use std::fmt::{self, Write as _};
 
 use query::line_in_sentence;
-use query::run_comparison::{ChangedLine, Comparability, ComparedRun, LineMatch};
+use query::run_comparison::{ChangedLine, Comparability, ComparedRun, LineMatch, RunComparison};
 use query::run_profile::ProfiledMemory;
 use trace::text::Escaped;
 use trace::units::{Bytes, Count, counted};
 
-use super::{Found, signed};
+use super::{Found, changed_parts, signed};
 
 /// The lines that are printed.
 const ROWS: usize = 8;
@@ -24,17 +24,16 @@ pub(super) fn text(found: &Found, is_verbose: bool) -> String {
 fn write(out: &mut String, found: &Found, is_verbose: bool) -> fmt::Result {
     let compared = &found.compared;
     if found.is_forced {
-        writeln!(out, "These can't be compared, and were all the same:")?;
+        writeln!(out, "These can't be compared; this is what --force found:")?;
     }
     writeln!(out, "{}", compared.sentence)?;
     for (name, run) in ["A", "B"].into_iter().zip(&compared.runs) {
         let ComparedRun { name: file, moment, memory, .. } = run;
         writeln!(
             out,
-            "  {name}  {}: {}, event {}; {} in tensors, {} reserved",
+            "  {name}  {}: {}; {} in tensors, {} reserved",
             Escaped(file),
-            moment.text,
-            Count(moment.position.into()),
+            moment.named(),
             Bytes(memory.allocated),
             Bytes(memory.reserved),
         )?;
@@ -63,7 +62,7 @@ fn write(out: &mut String, found: &Found, is_verbose: bool) -> fmt::Result {
             Bytes(a.bytes).to_string(),
             Bytes(b.bytes).to_string(),
             line_in_sentence(line.label()),
-            mark(line),
+            mark(compared, line),
         )?;
     }
     if changed.len() > shown {
@@ -80,9 +79,19 @@ fn write(out: &mut String, found: &Found, is_verbose: bool) -> fmt::Result {
         signed(compared.signed_growth(ProfiledMemory::waiting)),
         signed(compared.signed_growth(ProfiledMemory::gaps)),
     )?;
+    let [a, b] = compared.runs.each_ref().map(|run| run.most);
+    if a.reserved > 0 && b.reserved > 0 {
+        writeln!(
+            out,
+            "  whole run: peak {} → {}, most reserved {} → {}",
+            Bytes(a.allocated),
+            Bytes(b.allocated),
+            Bytes(a.reserved),
+            Bytes(b.reserved),
+        )?;
+    }
     for (by, parts) in [("stream", &compared.streams), ("pool", &compared.pools)] {
-        let changed = parts.iter().filter(|part| part.growth() != 0);
-        let changed: Vec<String> = changed.map(|part| format!("{} {}", part.name, signed(part.growth()))).collect();
+        let changed: Vec<String> = changed_parts(parts).collect();
         if !changed.is_empty() {
             writeln!(out, "  reserved by {by}: {}", changed.join(", "))?;
         }
@@ -95,8 +104,9 @@ fn write(out: &mut String, found: &Found, is_verbose: bool) -> fmt::Result {
 }
 
 /// Returns how a line was found, where that is worth a word.
-fn mark(line: &ChangedLine) -> String {
+fn mark(compared: &RunComparison, line: &ChangedLine) -> String {
     match line.found {
+        LineMatch::New | LineMatch::Gone if !compared.knows_lines() => "   unknown in the other".to_owned(),
         LineMatch::Exact => String::new(),
         // Below another root.
         LineMatch::Moved if line.labels[0] == line.labels[1] => String::new(),

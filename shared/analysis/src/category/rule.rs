@@ -71,7 +71,7 @@ rules! {
     Inferred, Activations, "inference",
         "It was made in the forward pass or from its result; the trace has no backward pass.";
     ForwardKept, KvCache, "inference, kept",
-        "It was made in the forward pass and outlives its step or the start of the next pass, in a trace without a backward pass.";
+        "It was made in the forward pass and outlives its step or the start of the next pass, as little else does, in a trace without a backward pass.";
     ServedCache, KvCache, "inference, cache by name",
         "The stack has a function or file of a cache, which keeps it, in a trace without a backward pass.";
     OwnParameter, Parameters, "own code, kept, size of a gradient",

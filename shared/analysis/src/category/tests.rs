@@ -117,14 +117,17 @@ fn what_was_live_at_a_failure_was_not_freed_before() {
     assert_eq!(got.last().unwrap(), "temporary: backward, still live");
 }
 
-/// Twelve passes of a model that does not train.
-fn inference() -> String {
+/// Twelve passes of a model that does not train. Each keeps so many tensors until the next one has made its own.
+fn inference(kept: u64) -> String {
     let mut lines = format!("alloc 0x1000000 4096 {MODULE}\n");
     for step in 0..12_u64 {
-        let (new, old) = (0x200_0000 + (step % 2) * 0x10_0000, 0x200_0000 + ((step + 1) % 2) * 0x10_0000);
-        lines += &format!("alloc 0x1002000 512 main@t.py:4\nalloc {new} {} cat@m.py:9 {FORWARD}\n", 1_024 * (step + 1));
-        if step > 0 {
-            lines += &format!("free {old}\n");
+        let place = |step: u64, tensor: u64| 0x200_0000 + (step % 2) * 0x10_0000 + tensor * 0x1_0000;
+        lines += "alloc 0x1002000 512 main@t.py:4\n";
+        for tensor in 0..kept {
+            lines += &format!("alloc {} {} cat@m.py:9 {FORWARD}\n", place(step, tensor), 1_024 * (step + 1));
+            if step > 0 {
+                lines += &format!("free {}\n", place(step + 1, tensor));
+            }
         }
         lines += &format!("alloc 0x1003000 2048 {FORWARD}\n");
         lines += "alloc 0x1004000 512 sample@t.py:8\nalloc 0x1005000 512 sample@t.py:9\n";
@@ -133,9 +136,16 @@ fn inference() -> String {
     lines
 }
 
+/// A forgotten `no_grad` looked like a cache of keys and values.
+#[test]
+fn what_autograd_keeps_for_no_backward_pass_is_no_cache() {
+    let caches = |kept: u64| rules(&inference(kept), "").iter().filter(|rule| rule.starts_with("kv_cache")).count();
+    assert_eq!([1, 2, 3, 8].map(caches), [12, 24, 0, 0]);
+}
+
 #[test]
 fn inference_has_no_gradients() {
-    let got = rules(&inference(), "");
+    let got = rules(&inference(1), "");
     let want = ["inputs: before forward, kept", "kv_cache: inference, kept", "activations: inference"];
     assert_eq!(got[0], "parameters: module, kept");
     assert_eq!(got[6..9], want);
@@ -241,7 +251,7 @@ fn what_is_not_told_is_unknown() {
 #[test]
 fn a_lost_stack_leaves_unknown_and_makes_nothing_else_of_it() {
     let category = |told: &str| told.split(':').next().unwrap_or_default().to_owned();
-    for (name, lines) in [("training", training()), ("inference", inference()), ("steps", steps_that_keep(1))] {
+    for (name, lines) in [("training", training()), ("inference", inference(1)), ("steps", steps_that_keep(1))] {
         let whole = rules(&lines, "");
         let mut stacks: Vec<&str> =
             lines.lines().map(str::trim).filter_map(|line| line.splitn(4, ' ').nth(3)).collect();

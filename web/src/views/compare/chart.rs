@@ -117,7 +117,7 @@ pub fn Chart(props: &ChartProps) -> Html {
     };
     canvas.change(|picture| picture.scene = Some(scene));
     let said = hovered.and_then(|x| readout(axis.kind, x, &curves, window, columns));
-    let said = said.unwrap_or_else(|| "Allocated memory; below, B less A".to_owned());
+    let said = said.unwrap_or_else(|| "Allocated memory; below, B − A".to_owned());
     let pointer = Pointer {
         model: model.clone(),
         canvas: canvas.clone(),
@@ -190,16 +190,23 @@ pub fn Chart(props: &ChartProps) -> Html {
 fn readout(kind: ComparedAxis, x: f64, curves: &[Columns; 2], window: Window, columns: u32) -> Option<String> {
     let place = (x - window.start) / window.length().max(f64::MIN_POSITIVE) * f64::from(columns);
     // Casts of floating point saturate.
-    let [a, b] = curves.each_ref().map(|curve| curve.get(place as usize).copied().flatten().map(|(_, most)| most));
-    // A column has the most of all that it covers.
-    let name =
-        |bytes: Option<u64>| bytes.map_or_else(|| "has nothing".to_owned(), |bytes| format!("up to {}", Bytes(bytes)));
+    let [(a, said_a), (b, said_b)] = curves.each_ref().map(|curve| {
+        // A column has the most of all that it covers.
+        let most = curve.get(place as usize).copied().flatten().map(|(_, most)| most);
+        let has_ended = curve.iter().skip(place as usize).all(Option::is_none);
+        let said = match most {
+            Some(bytes) => format!("up to {}", Bytes(bytes)),
+            None if has_ended => "has ended".to_owned(),
+            None => "has nothing".to_owned(),
+        };
+        (most, said)
+    });
     let change = a.zip(b).map_or_else(String::new, |(a, b)| {
         let grown = difference(b, a);
         let sign = if grown < 0 { "−" } else { "+" };
         format!(" ({sign}{})", Bytes(grown.unsigned_abs()))
     });
-    Some(format!("{}: A {}, B {}{change}", coordinate(kind, x), name(a), name(b)))
+    Some(format!("{}: A {said_a}, B {said_b}{change}", coordinate(kind, x)))
 }
 
 /// Describes a coordinate.
@@ -265,18 +272,19 @@ impl Scene {
         // Every other four pixels: the line of A is dashed, so that no colour is needed to tell the two apart.
         let dashes = |column: usize| value(a, column).filter(|_| (column / 4).is_multiple_of(2));
         let (y, plot) = (plot_area.y(), upper);
-        curve::draw(surface, (x, y), plot, columns, dashes, (palette.text_dim, 2.0));
-        curve::draw(surface, (x, y), plot, columns, |column| value(b, column), (palette.accent, 2.0));
-        self.difference(surface, *lower);
         // The letters stand on either side, so that both are there when the moments are the same.
         let [of_a, of_b] = self.moments;
         for (moment, name, (by, align), ink) in
             [(of_a, "A", (-3.0, Align::End), palette.text_dim), (of_b, "B", (4.0, Align::Start), palette.accent)]
         {
             let Some(at) = moment.map(|at| x.pixel(at)).filter(|at| marks::is_across(*at, upper)) else { continue };
-            surface.vertical(at, upper.y - 2.0, lower.bottom(), ink.into());
+            surface.vertical(at, upper.y - 2.0, lower.bottom(), ink.at(0.4));
             surface.text(name, (at + by, upper.y - 9.0), align, Font::Strong, ink.into());
         }
+        // Above the lines of the moments, which are where the peaks are.
+        curve::draw(surface, (x, y), plot, columns, dashes, (palette.text_dim, 2.0));
+        curve::draw(surface, (x, y), plot, columns, |column| value(b, column), (palette.accent, 2.0));
+        self.difference(surface, *lower);
         if let Some(at) = self.hovered.map(|at| x.pixel(at)).filter(|at| marks::is_across(*at, upper)) {
             surface.vertical(at, upper.y, lower.bottom(), palette.text.at(0.35));
         }
@@ -332,7 +340,8 @@ impl Scene {
             let height = value.map_or(0.0, |grown| grown.unsigned_abs() as f64 * unit);
             let is_more = value.is_some_and(|grown| grown > 0);
             let y = if is_more { zero - height } else { zero };
-            let ink = if is_more { palette.accent.at(0.55) } else { palette.text_dim.at(0.55) };
+            // As in the flame graph of both.
+            let ink = palette.change(u64::from(is_more), u64::from(!is_more), false).into();
             if height > 0.0 {
                 surface.fill(Area { x: pixel(from), y, width: pixel(to) - pixel(from), height }, ink);
             }

@@ -33,7 +33,9 @@ pub fn table(model: &ModelHandle, found: &RunComparison) -> Html {
         <section class="compare-lines" aria-label="Lines">
             <div class="compare-lines-head">
                 <h2>{ "Lines" }</h2>
-                { toggle(settings.lists_unchanged, &on_all, "compare-unchanged", Some("List the lines that hold the same in both, too"), html! { format!("Show {}", counted(unchanged, "unchanged line")) }) }
+                if unchanged > 0 {
+                    { toggle(settings.lists_unchanged, &on_all, "compare-unchanged", Some("List the lines that hold the same in both, too"), html! { counted(unchanged, "unchanged line") }) }
+                }
                 if !term.is_empty() {
                     <span class="dim">{ format!("{} that the search finds", counted(rows.len() as u64, "line")) }</span>
                 }
@@ -44,7 +46,7 @@ pub fn table(model: &ModelHandle, found: &RunComparison) -> Html {
                 { scroller("Table of lines", html! {
                     <table class="compare-table is-lines" data-testid="compare-lines">
                         { head(model, settings.compared_order) }
-                        <tbody>{ for rows.iter().take(MOST).enumerate().map(|(i, line)| row(model, i, line)) }</tbody>
+                        <tbody>{ for rows.iter().take(MOST).enumerate().map(|(i, line)| row(model, i, (line, found.knows_lines()))) }</tbody>
                     </table>
                 }) }
             }
@@ -113,7 +115,7 @@ fn head(model: &ModelHandle, by: ComparedOrder) -> Html {
     }
 }
 
-fn row(model: &ModelHandle, number: usize, line: &ChangedLine) -> Html {
+fn row(model: &ModelHandle, number: usize, (line, is_known): (&ChangedLine, bool)) -> Html {
     let [of_a, of_b] = line.stacks;
     let is_selected = of_b.is_some_and(|stack| model.view.selection == Selection::Line(stack));
     let onclick = of_b.map(|_| {
@@ -127,9 +129,9 @@ fn row(model: &ModelHandle, number: usize, line: &ChangedLine) -> Html {
     html! {
         <tr key={number} {class} {onclick} data-testid="compare-line-row" data-match={line.found.name()}>
             <td>{ change_text(line.growth()) }</td>
-            <td class="dim">{ cause(line) }</td>
+            <td class="dim">{ if is_known { cause(line) } else { "" } }</td>
             { for [before, after].into_iter().map(held_cells) }
-            <td>{ match_text(line) }</td>
+            <td>{ match_text(line, is_known) }</td>
             <th scope="row" title={line.place().to_owned()}>
                 <span class="compare-line">
                     { paint_chip(&palette(model), paint(line)) }
@@ -186,7 +188,7 @@ fn cause(line: &ChangedLine) -> &'static str {
     }
 }
 
-fn match_text(line: &ChangedLine) -> Html {
+fn match_text(line: &ChangedLine, is_known: bool) -> Html {
     if !line.is_code() {
         return Html::default();
     }
@@ -194,6 +196,7 @@ fn match_text(line: &ChangedLine) -> Html {
         LineMatch::Exact => ("the same", "The same function, file and line number in both"),
         LineMatch::Moved => ("moved", "The same function, at another line or in another file"),
         LineMatch::Guessed => ("guessed", "Another function or file; the only line that allocates the same sizes"),
+        LineMatch::New | LineMatch::Gone if !is_known => ("unknown", "One of the runs has no stacks, and so no lines"),
         LineMatch::New => ("new", "In B alone"),
         LineMatch::Gone => ("gone", "In A alone"),
     };

@@ -252,10 +252,7 @@ fn Pair(props: &PairProps) -> Html {
             if let Some(sentence) = refused {
                 <p class="canvas-empty" data-testid="compare-refused">{ sentence }</p>
             } else if let Some(found) = found {
-                { summary::summary(found) }
-                if is_apart {
-                    <p class="compare-note dim">{ "They have no like step in common, so their peaks are compared." }</p>
-                }
+                { summary::summary(found, is_apart) }
             } else {
                 <p class="compare-sentence dim" role="status">{ "Comparing…" }</p>
             }

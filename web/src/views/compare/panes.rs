@@ -1,14 +1,14 @@
 //! One view of both runs side by side.
 
 use query::run_comparison::RunComparison;
-use query::{ComparedView, LineColors, Paint};
+use query::{ComparedView, DeviceSummary, LineColors, Paint};
 use trace::order::SortFew;
 use web_sys::Element;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
 use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, FileKey, Setting, Tab};
+use crate::model::{Action, FileKey, PaneLook, Setting, Tab};
 use crate::views::controls::choice;
 use crate::views::flame::difference::FlameDifference;
 use crate::views::view;
@@ -58,6 +58,10 @@ pub fn Panes(props: &PanesProps) -> Html {
         ComparedView::Segments => Some(Tab::Segments),
         ComparedView::Heatmap => Some(Tab::Heatmap),
     };
+    // One scale for both.
+    let devices = [props.a, props.b].map(|(key, device)| model.entry(key)?.summary()?.devices.get(device as usize));
+    let most = |of: fn(&DeviceSummary) -> u64| devices.iter().flatten().map(|device| of(device)).max().unwrap_or(0);
+    let heights = [most(|device| device.peak_reserved), most(|device| device.peak.active)];
     html! {
         <section ref={section.clone()} class="compare-beside" aria-label={both}>
             <div class="compare-lines-head">
@@ -86,8 +90,8 @@ pub fn Panes(props: &PanesProps) -> Html {
                     </p>
                 }
                 <div class="compare-panes">
-                    { pane(&model, ("A", &props.names[0]), (props.a, &props.moved), tab) }
-                    { pane(&model, ("B", &props.names[1]), (props.b, &LineColors::default()), tab) }
+                    { pane(&model, ("A", &props.names[0]), (props.a, PaneLook { line_colors: props.moved.clone(), heights }), tab) }
+                    { pane(&model, ("B", &props.names[1]), (props.b, PaneLook { heights, ..PaneLook::default() }), tab) }
                 </div>
             }
         </section>
@@ -125,12 +129,12 @@ pub(super) fn set_cursor(model: &ModelHandle, of: (FileKey, u32), position: u32)
 fn pane(
     model: &ModelHandle,
     (name, file): (&'static str, &str),
-    (of, line_colors): ((FileKey, u32), &LineColors),
+    (of, look): ((FileKey, u32), PaneLook),
     tab: Tab,
 ) -> Html {
     let is_shown = model.current == Some(of.0) && model.view.device == of.1;
-    let beside = if is_shown { Some(model.clone()) } else { model.beside(of, line_colors) };
-    let Some(beside) = beside else { return Html::default() };
+    let beside = if is_shown { Some(model.clone()) } else { model.beside(of) };
+    let Some(beside) = beside.map(|beside| beside.looking(look)) else { return Html::default() };
     let label = format!("{name}: {file}");
     html! {
         <section key={name} class="compare-pane" aria-label={label.clone()} data-testid={format!("compare-pane-{}", name.to_ascii_lowercase())}>

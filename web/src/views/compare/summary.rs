@@ -3,20 +3,24 @@
 use query::run_comparison::{ChangedPart, Comparability, RunComparison};
 use query::run_profile::{ProfiledMemory, ProfiledMoment};
 use trace::totals::difference;
-use trace::units::{Bytes, Count};
+use trace::units::Bytes;
 use yew::prelude::*;
 
 use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::format::moment;
 use crate::widgets::scroller::scroller;
 
-/// Renders it.
-pub fn summary(found: &RunComparison) -> Html {
+/// Renders it. `has_no_step` says that steps were wanted, and the runs have none in common.
+pub fn summary(found: &RunComparison, has_no_step: bool) -> Html {
+    // What says that the sentence means nothing comes before it.
+    let is_refused = found.comparability == Comparability::No;
+    let class = classes!("compare-sentence", is_refused.then_some("dim"));
     html! {
         <div class="compare-summary">
-            <p class="compare-sentence" data-testid="compare-sentence">{ found.sentence.clone() }</p>
-            { moments(found) }
-            { conditions(found) }
+            if is_refused { { conditions(found) } }
+            <p {class} data-testid="compare-sentence">{ found.sentence.clone() }</p>
+            { moments(found, has_no_step) }
+            if !is_refused { { conditions(found) } }
             <div class="compare-tables">
                 { scroller("Memory of both runs", accounting(found)) }
                 { scroller("Categories of both runs", categories(found)) }
@@ -28,17 +32,14 @@ pub fn summary(found: &RunComparison) -> Html {
 }
 
 /// Says at which moments the runs are compared.
-fn moments(found: &RunComparison) -> Html {
-    let name = |at: &ProfiledMoment| {
-        let event = format!("event {}", Count(at.position.into()));
-        let text = if at.text == event { event } else { format!("{}, {event}", at.text) };
-        html! { <span title={moment(at.time_us as f64)}>{ text }</span> }
-    };
+fn moments(found: &RunComparison, has_no_step: bool) -> Html {
+    let name = |at: &ProfiledMoment| html! { <span title={moment(at.time_us as f64)}>{ at.named() }</span> };
     let [a, b] = &found.runs;
     html! {
         <p class="compare-moments dim" data-testid="compare-moments">
             <span><span class="compare-key is-a">{ "A" }</span>{ name(&a.moment) }</span>
             <span><span class="compare-key is-b">{ "B" }</span>{ name(&b.moment) }</span>
+            if has_no_step { <span>{ "No step is in both, so the peaks are compared." }</span> }
         </p>
     }
 }
@@ -46,7 +47,8 @@ fn moments(found: &RunComparison) -> Html {
 /// Renders what differs beside the program.
 fn conditions(found: &RunComparison) -> Html {
     let head = match found.comparability {
-        Comparability::Yes => return Html::default(),
+        Comparability::Yes if found.differences.is_empty() => return Html::default(),
+        Comparability::Yes => "They differ in ",
         Comparability::WithCare => "Compare with care: ",
         Comparability::No => "This difference means nothing: ",
     };
@@ -69,6 +71,11 @@ fn conditions(found: &RunComparison) -> Html {
     }
 }
 
+/// Renders a row about the whole runs.
+fn whole(name: &str, title: &'static str, [a, b]: [u64; 2]) -> Html {
+    row(name, title, [bytes_text(a), bytes_text(b)], difference(b, a))
+}
+
 /// Renders the memory of both at their moments.
 fn accounting(found: &RunComparison) -> Html {
     let [a, b] = &found.runs;
@@ -77,6 +84,7 @@ fn accounting(found: &RunComparison) -> Html {
         let (before, after) = (of(&a.memory), of(&b.memory));
         row(name, title, [signed(before), signed(after)], after.saturating_sub(before))
     };
+    let most = [a.most, b.most];
     let outside = a.memory.outside.zip(b.memory.outside);
     html! {
         <table class="compare-table" data-testid="compare-accounting">
@@ -87,6 +95,10 @@ fn accounting(found: &RunComparison) -> Html {
                 { part("+ waiting", "Freed, but waiting for a stream", &ProfiledMemory::waiting) }
                 { part("+ free gaps", "Reserved, and in no block in use", &ProfiledMemory::gaps) }
                 { part("= reserved", "Taken from the driver", &|memory| signed_of(memory.reserved)) }
+                if most.iter().all(|most| most.reserved > 0) {
+                    { whole("peak of the run", "The most that tensors requested in the whole run", most.map(|most| most.allocated)) }
+                    { whole("most reserved", "The most that was taken from the driver in the whole run", most.map(|most| most.reserved)) }
+                }
                 if let Some((before, after)) = outside {
                     { row("outside", "Of this process, outside PyTorch's allocator", [bytes_text(before), bytes_text(after)], difference(after, before)) }
                 }
@@ -152,7 +164,9 @@ fn categories(found: &RunComparison) -> Html {
                 { for found.categories.iter().map(|(category, [before, after])| {
                     row(category.name(), "", [bytes_text(before.bytes), bytes_text(after.bytes)], difference(after.bytes, before.bytes))
                 }) }
+                if rest_a > 0 || rest_b > 0 {
                 { row("the rest", "Categories that hold the same in both, and what was there when recording began", [bytes_text(rest_a), bytes_text(rest_b)], difference(rest_b, rest_a)) }
+                }
             </tbody>
         </table>
     }

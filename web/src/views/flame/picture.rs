@@ -178,7 +178,7 @@ fn over(surface: &mut dyn Surface, scene: &Scene, flame: &Flame, hover: Option<u
                 () if is_hovered => palette.text_on(fill.blend(palette.text, 0.2)),
                 () => palette.text_on(fill),
             };
-            let name = label(flame_box, flame.total, differs && depth > 0, (room / letter) as usize);
+            let name = label(flame_box, flame.total, differs, (room / letter) as usize);
             if let Some(name) = fit(surface, &name, Font::Label, room) {
                 let at = (area.x + PAD_PX, area.y + ROW / 2.0);
                 surface.text(&name, at, Align::Start, Font::Label, color.into());

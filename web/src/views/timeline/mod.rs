@@ -13,7 +13,7 @@ mod tooltip;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use query::{Answer, ColorBy, Query, TimelineQuery, Window};
+use query::{Answer, ColorBy, DeviceSummary, Query, TimelineQuery, Window};
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
@@ -84,8 +84,9 @@ pub fn Timeline() -> Html {
     let ghost = drawn_failure(&model, &failures).map(|(x, failure)| Ghost::new(x, failure));
     // The height does not depend on the cursor: a click must not move the picture.
     let failed = largest_failed(&model, &marks.ooms, view.window);
+    let least = model.pane.heights[usize::from(fits_requested)];
     let fitting = |answer: &Rc<Answer>, runs_most: u64| {
-        let largest = largest(answer, &model, fits_requested)?.max(runs_most);
+        let largest = largest(answer, &model, fits_requested)?.max(runs_most).max(least);
         Some(fitting_height(height_of(failed, largest, plot.height)))
     };
     let ratio = canvas.size().ratio;
@@ -95,8 +96,8 @@ pub fn Timeline() -> Html {
 
     // The answer of the last render determines the height that fits; its own question was asked for that height.
     let seen = use_mut_ref(|| None::<Rc<Answer>>);
-    let whole_height =
-        model.device().map_or(0, |device| if fits_requested { device.peak.active } else { device.peak_reserved });
+    let of_device = |device: &DeviceSummary| if fits_requested { device.peak.active } else { device.peak_reserved };
+    let whole_height = model.device().map_or(0, of_device).max(least);
     let fit = {
         let seen = seen.borrow();
         let found = seen.as_ref().and_then(|answer| fitting(answer, runs_most));
