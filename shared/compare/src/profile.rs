@@ -61,7 +61,8 @@ impl<'a> Run<'a> {
             reserved_at_start: replay.reserved_at_start(),
             lost: trace.losses.iter().fold(0, |sum, loss| sum.saturating_add(loss.events)),
             has_history: self.has_history(),
-            has_stacks: trace.events.stack.iter().any(|stack| stack != 0),
+            // The blocks of a snapshot have stacks even if its events have none.
+            has_stacks: replay.allocations.stack.iter().any(|stack| stack != 0),
             steps: self.steps().map_or_else(String::new, |steps| steps.source.to_string()),
             failed: trace.events.action.iter().filter(|action| *action == Action::Oom as u8).count() as u64,
             ..self.known.clone()

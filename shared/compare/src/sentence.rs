@@ -180,13 +180,21 @@ fn cause(compared: &RunComparison, grown: i64) -> Option<String> {
         });
         let others: Vec<String> = others
             .take(2)
-            .map(|(other, amounts)| format!("{} of {}", more_or_less(of(*amounts)), other.name()))
+            .map(|(other, amounts)| format!("{} of {}", more_or_less(of(*amounts)), noun(*other)))
             .collect();
         let beside = if others.is_empty() { String::new() } else { format!("; also {}", others.join(" and ")) };
-        return Some(format!("{} is {} of {count}{most}{beside}", part(of(*amounts)), category.name()));
+        return Some(format!("{} is {} of {count}{most}{beside}", part(of(*amounts)), noun(*category)));
     }
     let line = compared.lines.iter().find(|line| is_along(line.growth()))?;
     Some(format!("the largest part, {}, is {}", Bytes(line.growth().unsigned_abs()), changed(compared, line)))
+}
+
+/// Returns the name of a category as a sentence has it.
+const fn noun(category: Category) -> &'static str {
+    match category {
+        Category::Temporary => "temporary memory",
+        other => other.name(),
+    }
 }
 
 /// Returns what most of the growth of memory without a stack is for, by what categories grew and their lines did not.
