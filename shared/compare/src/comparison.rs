@@ -187,6 +187,10 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn profiled(text: &str, choice: &MomentChoice) -> RunProfile {
+        try_profiled(text, choice).unwrap()
+    }
+
+    fn try_profiled(text: &str, choice: &MomentChoice) -> Result<RunProfile, String> {
         let mut snapshot = trace::testing::snapshot(text);
         let trace = snapshot.devices.remove(0);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
@@ -194,7 +198,7 @@ mod tests {
         let (best_frames, roles) = (BestFrames::build(&snapshot.symbols), Roles::default());
         let (symbols, known) = (&snapshot.symbols, &Conditions::default());
         let run = Run { name: "run", input, symbols, best_frames: &best_frames, roles: &roles, known };
-        profile(&run, choice).unwrap()
+        profile(&run, choice)
     }
 
     fn sum(compared: &RunComparison) -> i64 {
@@ -334,6 +338,18 @@ mod tests {
         ] {
             assert_eq!(compare(&before, &after, &Options::default()).sentence, want);
         }
+    }
+
+    #[test]
+    fn a_run_is_profiled_at_a_time_that_it_has() {
+        let text = trace(&[(1, "f@/m/a.py:1"), (2, "f@/m/a.py:1"), (4, "f@/m/a.py:1")]);
+        let at = |choice| try_profiled(&text, &choice).map(|run| (run.moment.position, run.memory.allocated / MIB));
+        let (end, middle) =
+            [MomentChoice::End, MomentChoice::Event(3)].map(|choice| profiled(&text, &choice).moment).into();
+        assert!(middle.time_us < end.time_us);
+        assert_eq!(at(MomentChoice::Time(end.time_us)), Ok((4, 7)));
+        assert_eq!(at(MomentChoice::Time(middle.time_us)), Ok((3, 3)));
+        assert!(at(MomentChoice::Time(end.time_us + 1)).unwrap_err().contains("has no moment at"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use trace::event::Action;
 use trace::frames::{FrameId, StackId, StackRecord, Symbols};
 use trace::totals::Amount;
-use trace::units::{Count, PoolId, Stream, counted};
+use trace::units::{Count, Micros, PoolId, Stream, counted};
 
 use crate::pairing::sort;
 
@@ -90,6 +90,14 @@ impl<'a> Run<'a> {
                     return Err(format!("{} has {events}, and no event {event}.", self.name));
                 }
                 at(*event, format!("event {}", Count((*event).into())))
+            }
+            MomentChoice::Time(time_us) => {
+                let (input, wanted) = (self.input, Micros(i64::try_from(*time_us).unwrap_or(i64::MAX)));
+                let last = input.replay.time_at(input.trace, end);
+                if wanted.0 > last {
+                    return Err(format!("{} takes {}, and has no moment at {wanted}.", self.name, Micros(last)));
+                }
+                at(input.replay.position_at_time(input.trace, wanted.0 as f64), format!("{wanted} after the start"))
             }
             MomentChoice::Step(number) => {
                 let found = self.steps().and_then(|steps| steps.numbered(*number)).copied();

@@ -25,6 +25,8 @@ pub enum MomentChoice {
     Phase(String),
     /// After this many events.
     Event(u32),
+    /// So many microseconds after the trace begins.
+    Time(u64),
 }
 
 impl MomentChoice {

@@ -38,7 +38,7 @@ pub(super) struct Diff {
     /// What is compared with it
     #[arg(value_name = "B")]
     after: PathBuf,
-    /// Moment of both: peak, end, step:N, event:N, mark:NAME or phase:NAME [default: the peak of the last step that both have whole, or else of
+    /// Moment of both: peak, end, step:N, event:N, time:SECONDS, mark:NAME or phase:NAME [default: the peak of the last step that both have whole, or else of
     /// the run; the end where there is no history]
     #[arg(long, value_name = "MOMENT")]
     at: Option<String>,
@@ -137,11 +137,19 @@ pub(super) fn moment(text: &str) -> Result<MomentChoice, String> {
         None if text == "end" => Some(MomentChoice::End),
         Some(("step", step)) => number(step).map(MomentChoice::Step),
         Some(("event", event)) => number(event).and_then(|event| u32::try_from(event).ok()).map(MomentChoice::Event),
+        Some(("time", seconds)) => time(seconds).map(MomentChoice::Time),
         Some(("phase", name)) if !name.is_empty() => Some(MomentChoice::Phase(name.to_owned())),
         Some(("mark", name)) if !name.is_empty() => Some(MomentChoice::Mark(name.to_owned())),
         _ => None,
     }
-    .ok_or_else(|| format!("--at {text:?}: write peak, end, step:12, event:1000, mark:NAME or phase:NAME."))
+    .ok_or_else(|| format!("--at {text:?}: write peak, end, step:12, event:1000, time:12.5, mark:NAME or phase:NAME."))
+}
+
+/// Reads seconds as microseconds.
+fn time(seconds: &str) -> Option<u64> {
+    let seconds: f64 = seconds.trim().trim_end_matches('s').parse().ok()?;
+    // Casts of floating point saturate.
+    (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1e6).round() as u64)
 }
 
 /// Reads what a beginning of paths stands for.
@@ -178,6 +186,10 @@ mod tests {
             ("end", Some(MomentChoice::End)),
             ("step:12", Some(MomentChoice::Step(12))),
             ("event:3", Some(MomentChoice::Event(3))),
+            ("time:1.5", Some(MomentChoice::Time(1_500_000))),
+            ("time:2s", Some(MomentChoice::Time(2_000_000))),
+            ("time:-1", None),
+            ("time:inf", None),
             ("mark:a:b", Some(MomentChoice::Mark("a:b".to_owned()))),
             ("step:", None),
             ("step:x", None),

@@ -51,6 +51,7 @@ impl Answering for RunProfileQuery {
             MomentChoice::End,
             MomentChoice::Step(2),
             MomentChoice::Event(device.events / 2),
+            MomentChoice::Time(1),
             MomentChoice::Mark("no such mark".to_owned()),
         ];
         moments.map(|moment| Self { name: "run".to_owned(), moment }).into()

@@ -243,6 +243,8 @@ fn Pair(props: &PairProps) -> Html {
     let names = told_apart(&a.name, &b.name);
     let moved = found.map(panes::moved_lines).unwrap_or_default();
     let positions = moments.as_ref().map(|moments| moments.each_ref().map(|moment| moment.position));
+    // A run has one cursor.
+    let go = positions.filter(|_| !is_itself).map(|positions| panes::to_moments(&model, [a.of, b.of], positions));
     let is_apart = settings.compared_moment == ComparedMoment::Common
         && moments.as_ref().is_some_and(|moments| moments.iter().all(|moment| moment.step.is_none()))
         && has_history
@@ -252,7 +254,7 @@ fn Pair(props: &PairProps) -> Html {
             if let Some(sentence) = refused {
                 <p class="canvas-empty" data-testid="compare-refused">{ sentence }</p>
             } else if let Some(found) = found {
-                { summary::summary(found, is_apart) }
+                { summary::summary(found, is_apart, go) }
             } else {
                 <p class="compare-sentence dim" role="status">{ "Comparing…" }</p>
             }

@@ -83,12 +83,7 @@ pub fn Panes(props: &PanesProps) -> Html {
                 </div>
             }
             if let Some(tab) = tab.filter(|_| !is_itself) {
-                if let Some(positions) = props.positions {
-                    <p class="compare-note dim">
-                        { "Each stands at its own cursor. " }
-                        <button type="button" class="act" onclick={to_moments(&model, [props.a, props.b], positions)} title="Move the cursor of each run to the moment at which they are compared" data-testid="compare-to-moments">{ "Go to the compared moments" }</button>
-                    </p>
-                }
+                <p class="compare-note dim">{ "Each stands at its own cursor." }</p>
                 <div class="compare-panes">
                     { pane(&model, ("A", &props.names[0]), (props.a, PaneLook { line_colors: props.moved.clone(), heights }), tab) }
                     { pane(&model, ("B", &props.names[1]), (props.b, PaneLook { heights, ..PaneLook::default() }), tab) }
@@ -111,7 +106,7 @@ pub fn moved_lines(found: &RunComparison) -> LineColors {
 }
 
 /// Moves the cursor of each run to a position.
-fn to_moments(model: &ModelHandle, of: [(FileKey, u32); 2], positions: [u32; 2]) -> Callback<MouseEvent> {
+pub(super) fn to_moments(model: &ModelHandle, of: [(FileKey, u32); 2], positions: [u32; 2]) -> Callback<MouseEvent> {
     let model = model.clone();
     Callback::from(move |_| {
         for (of, position) in of.into_iter().zip(positions) {

@@ -10,8 +10,8 @@ use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::format::moment;
 use crate::widgets::scroller::scroller;
 
-/// Renders it. `has_no_step` says that steps were wanted, and the runs have none in common.
-pub fn summary(found: &RunComparison, has_no_step: bool) -> Html {
+/// Renders it. `has_no_step` says that steps were wanted, and the runs have none in common; `go` takes the cursors to the moments.
+pub fn summary(found: &RunComparison, has_no_step: bool, go: Option<Callback<MouseEvent>>) -> Html {
     // What says that the sentence means nothing comes before it.
     let is_refused = found.comparability == Comparability::No;
     let class = classes!("compare-sentence", is_refused.then_some("dim"));
@@ -19,7 +19,7 @@ pub fn summary(found: &RunComparison, has_no_step: bool) -> Html {
         <div class="compare-summary">
             if is_refused { { conditions(found) } }
             <p {class} data-testid="compare-sentence">{ found.sentence.clone() }</p>
-            { moments(found, has_no_step) }
+            { moments(found, has_no_step, go) }
             if !is_refused { { conditions(found) } }
             <div class="compare-tables">
                 { scroller("Memory of both runs", accounting(found)) }
@@ -32,13 +32,16 @@ pub fn summary(found: &RunComparison, has_no_step: bool) -> Html {
 }
 
 /// Says at which moments the runs are compared.
-fn moments(found: &RunComparison, has_no_step: bool) -> Html {
+fn moments(found: &RunComparison, has_no_step: bool, go: Option<Callback<MouseEvent>>) -> Html {
     let name = |at: &ProfiledMoment| html! { <span title={moment(at.time_us as f64)}>{ at.named() }</span> };
     let [a, b] = &found.runs;
     html! {
         <p class="compare-moments dim" data-testid="compare-moments">
             <span><span class="compare-key is-a">{ "A" }</span>{ name(&a.moment) }</span>
             <span><span class="compare-key is-b">{ "B" }</span>{ name(&b.moment) }</span>
+            if let Some(onclick) = go {
+                <button type="button" class="link" {onclick} title="Move the cursor of each run to the moment at which they are compared, in all views" data-testid="compare-to-moments">{ "Go there" }</button>
+            }
             if has_no_step { <span>{ "No step is in both, so the peaks are compared." }</span> }
         </p>
     }
