@@ -93,7 +93,10 @@ fn what_can_not_be_compared_is_refused_with_a_way_around() -> Result<()> {
         (&[&before, &after, "--at", "step:99"], "has no step 99: its steps are 0 to 2"),
         (&[&before, &after, "--at", "event:4000000000"], "and no event 4000000000"),
         (&[&before, &after, "--at", "mark:none"], "has no annotation named \"none\""),
-        (&[&before, &after, "--at", "noon"], "write peak, end, step:12, event:1000, time:12.5, mark:NAME or phase:NAME"),
+        (
+            &[&before, &after, "--at", "noon"],
+            "write peak, end, step:12, event:1000, time:12.5, mark:NAME or phase:NAME",
+        ),
         (&[&before, &after, "--device", "7"], "There is no device 7"),
         (&[&before, &after, "--fail-if", "peak+x"], "A rule is peak, reserved, line or fragmentation"),
         (&[&before, &after, "--map", "x"], "write OLD=NEW"),

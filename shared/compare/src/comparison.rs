@@ -175,6 +175,7 @@ fn line(before: &RunProfile, after: &RunProfile, pair: &Pair) -> ChangedLine {
 #[cfg(test)]
 mod tests {
     use analysis::best_frames::BestFrames;
+    use analysis::high_water::HighWater;
     use analysis::roles::Roles;
     use proptest::prelude::*;
     use query::run_profile::{Conditions, MomentChoice, MostMemory, ProfiledMemory, ProfiledMoment};
@@ -197,7 +198,10 @@ mod tests {
         let input = Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay };
         let (best_frames, roles) = (BestFrames::build(&snapshot.symbols), Roles::default());
         let (symbols, known) = (&snapshot.symbols, &Conditions::default());
-        let run = Run { name: "run", input, symbols, best_frames: &best_frames, roles: &roles, known };
+        let (streams, high) = (input.streams(), HighWater::of(&trace, &replay));
+        let most = MostMemory { allocated: high.requested, reserved: high.reserved };
+        let best_frames = &best_frames;
+        let run = Run { name: "run", input, symbols, best_frames, roles: &roles, streams: &streams, most, known };
         profile(&run, choice)
     }
 

@@ -1,7 +1,6 @@
 //! A run at one moment in brief.
 
 use analysis::best_frames::BestFrames;
-use analysis::high_water::HighWater;
 use analysis::roles::Roles;
 use analysis::site::{frame_label, name_of};
 use analysis::step_memory::StepSums;
@@ -33,6 +32,10 @@ pub struct Run<'a> {
     pub best_frames: &'a BestFrames,
     /// Its steps and categories.
     pub roles: &'a Roles,
+    /// The streams of its allocations, in the order of first use.
+    pub streams: &'a [Stream],
+    /// The most of the whole run.
+    pub most: MostMemory,
     /// What the trace itself does not tell: release, settings, card, rank, damage. The rest is overwritten.
     pub known: &'a Conditions,
 }
@@ -307,7 +310,7 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         }
     }
     // A stream may have memory and no tensor.
-    let mut in_order = run.input.streams();
+    let mut in_order = run.streams.to_vec();
     in_order.extend(state.ranges.iter().map(|range| range.stream));
     let mut pools: Vec<PoolId> = parts.keys().filter_map(|key| key.pool()).collect();
     pools.sort_unstable();
@@ -317,14 +320,13 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
     let pools = pools.into_iter().filter_map(|pool| part(PartKey::Pool(pool), pool_name(pool))).collect();
     let mut lines: Vec<ProfiledLine> = lines.used().map(|sums| line(run.symbols, sums)).collect();
     sort(&mut lines);
-    let high = HighWater::of(trace, replay);
     Ok(RunProfile {
         name: run.name.to_owned(),
         device: trace.device,
         conditions: run.conditions(),
         moment,
         memory,
-        most: MostMemory { allocated: high.requested, reserved: high.reserved },
+        most: run.most,
         lines,
         without_stack,
         at_start,

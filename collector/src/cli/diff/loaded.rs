@@ -5,13 +5,15 @@ use std::path::Path;
 use std::thread;
 
 use analysis::best_frames::BestFrames;
+use analysis::high_water::HighWater;
 use analysis::roles::Roles;
 use compare::{Run, profile};
 use format::import::Imported;
 use query::finding::Integrity;
-use query::run_profile::{Conditions, MomentChoice, RunProfile};
+use query::run_profile::{Conditions, MomentChoice, MostMemory, RunProfile};
 use replay::index::Index;
 use replay::{Replay, Replayed};
+use trace::units::Stream;
 use trace::{DeviceTrace, Snapshot};
 
 use super::super::device::choose;
@@ -26,6 +28,8 @@ pub(in super::super) struct Loaded {
     replay: Replay,
     best_frames: BestFrames,
     roles: Roles,
+    streams: Vec<Stream>,
+    most: MostMemory,
     known: Conditions,
 }
 
@@ -39,13 +43,17 @@ impl Loaded {
         let trace = snapshot.devices.swap_remove(index);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
         let best_frames = BestFrames::build(&snapshot.symbols);
+        let streams = Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay }.streams();
+        let high = HighWater::of(&trace, &replay);
+        let most = MostMemory { allocated: high.requested, reserved: high.reserved };
         let integrity = Integrity::of(&findings);
         let known = Conditions {
             conf: snapshot.settings.conf.clone(),
             is_damaged: integrity.is_damaged || integrity.is_cut,
             ..header.unwrap_or_default().conditions(trace.device)
         };
-        Ok(Self { name: short_name_of(path), trace, snapshot, replay, best_frames, roles: Roles::default(), known })
+        let (name, roles) = (short_name_of(path), Roles::default());
+        Ok(Self { name, trace, snapshot, replay, best_frames, roles, streams, most, known })
     }
 
     /// Reads two files at the same time. If both fail, returns the error of the first.
@@ -56,9 +64,9 @@ impl Loaded {
 
     /// Returns the run.
     pub(in super::super) fn run(&self) -> Run<'_> {
-        let Self { name, trace, snapshot, replay, best_frames, roles, known } = self;
+        let Self { name, trace, snapshot, replay, best_frames, roles, streams, most, known } = self;
         let input = Replayed { trace, tags: &snapshot.tags, replay };
-        Run { name, input, symbols: &snapshot.symbols, best_frames, roles, known }
+        Run { name, input, symbols: &snapshot.symbols, best_frames, roles, streams, most: *most, known }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use compare::{Options, Run, compare, profile};
 use query::run_comparison::{CompareRunsQuery, RunComparison};
-use query::run_profile::{Conditions, MomentChoice, RunProfile, RunProfileQuery};
+use query::run_profile::{Conditions, MomentChoice, MostMemory, RunProfile, RunProfileQuery};
 use query::{DeviceSummary, Sealed};
 use trace::frames::StackId;
 use trace::limits::PROFILED_LINES;
@@ -23,7 +23,17 @@ fn profiled(query: &RunProfileQuery, context: Context<'_>, caches: &mut Caches) 
     };
     let mut found = caches.of::<CategoryCache>().lend(context, |roles| {
         let (best_frames, symbols) = (context.sites.best_frames(), context.symbols());
-        let run = Run { name: &query.name, input: context.replayed(), symbols, best_frames, roles, known: &known };
+        let most = MostMemory { allocated: context.usage.peak_bytes, reserved: context.usage.peak_reserved };
+        let run = Run {
+            name: &query.name,
+            input: context.replayed(),
+            symbols,
+            best_frames,
+            roles,
+            streams: &context.summary.streams,
+            most,
+            known: &known,
+        };
         profile(&run, &query.moment)
     })?;
     for line in &mut found.lines {
