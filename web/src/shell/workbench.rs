@@ -35,11 +35,12 @@ pub fn Workbench() -> Html {
             }
         });
     }
+    let is_pictured = model.data_state() == DataState::Ready;
     {
         let model = model.clone();
         // A view that needs the whole trace has no picture before.
         let has_none = !Tab::ALL.into_iter().any(|tab| shows(tab) && has_preview(tab));
-        let is_drawn = model.data_state() == DataState::Ready || has_none;
+        let is_drawn = is_pictured || has_none;
         let has_picture = is_drawn && model.file().is_some_and(|file| file.detail.is_some());
         use_effect_with((model.current, has_picture), move |(key, has_picture)| {
             if let Some(key) = key.filter(|_| *has_picture) {
@@ -47,16 +48,18 @@ pub fn Workbench() -> Html {
             }
         });
     }
-    // The rest is rendered a moment after the picture: all of it at once would be a long task in a browser that has not
-    // compiled any of it yet.
+    // The rest is loaded and rendered a moment after the picture, which needs both cores of a small machine for itself. All of it at
+    // once would also be a long task in a browser that has not compiled any of it yet.
     let is_settled = use_state_eq(|| false);
     {
         let is_settled = is_settled.setter();
-        use_effect_with((), move |()| {
-            after_next_frame(move || {
-                is_settled.set(true);
-                deferred::preload();
-            });
+        use_effect_with(is_pictured, move |is_pictured| {
+            if *is_pictured {
+                after_next_frame(move || {
+                    is_settled.set(true);
+                    deferred::preload();
+                });
+            }
         });
     }
     // What had the focus is gone with the page before: the next Tab goes on in the view.
