@@ -40,7 +40,7 @@ fn moments(found: &RunComparison, has_no_step: bool, go: Option<Callback<MouseEv
             <span><span class="compare-key is-a">{ "A" }</span>{ name(&a.moment) }</span>
             <span><span class="compare-key is-b">{ "B" }</span>{ name(&b.moment) }</span>
             if let Some(onclick) = go {
-                <button type="button" class="link" {onclick} title="Move the cursor of each run to the moment at which they are compared, in all views" data-testid="compare-to-moments">{ "Go there" }</button>
+                <button type="button" class="link" {onclick} title="Move the cursor of each run to the moment at which they are compared, in every view" data-testid="compare-to-moments">{ "Go there" }</button>
             }
             if has_no_step { <span>{ "No step is in both, so the peaks are compared." }</span> }
         </p>
