@@ -192,8 +192,8 @@ def diff(before, after, *, at=None, device=None, map=None, fail_if=(), force=Fal
 
     - `before`, `after`: a file (a snapshot, a recording or, as the first, a baseline), or a snapshot as
       ``torch.cuda.memory._snapshot()`` returns it.
-    - `at`: the moment of both: ``"peak"``, ``"end"``, ``"step:12"``, ``"event:1000"``, ``"time:12.5"`` or ``"mark:NAME"``. The default is the peak of the
-      last step that both have whole, or else of the run.
+    - `at`: the moment of both: ``"peak"``, ``"end"``, ``"step:12"``, ``"event:1000"``, ``"time:12.5"`` (seconds) or
+      ``"mark:NAME"``. The default is the peak of the last step that both have whole, or else of the run.
     - `device`: its number in the files. `map`: beginnings of paths in the first run, each with what it is in the second.
     - `fail_if`: rules such as ``"peak+2%"``; ``is_tripped`` of the result tells whether one is broken.
     - `force`: compares what can't be compared, too. `program`: the path of the program ``vramscope``.

@@ -86,20 +86,19 @@ pub fn compare(before: &RunProfile, after: &RunProfile, options: &Options) -> Ru
 
 /// Returns the streams or the pools of both runs, if there are several.
 fn parts([before, after]: [&[ProfiledPart]; 2]) -> Vec<ChangedPart> {
-    let mut names: Vec<&str> = Vec::new();
-    for part in before.iter().chain(after) {
-        if !names.contains(&part.name.as_str()) {
-            names.push(&part.name);
-        }
-    }
+    let by_name = |parts: &'_ [ProfiledPart]| -> FxHashMap<String, ProfiledPart> {
+        parts.iter().map(|part| (part.name.clone(), part.clone())).collect()
+    };
+    let [mut of_before, mut of_after] = [before, after].map(by_name);
+    let new = after.iter().filter(|part| !of_before.contains_key(&part.name));
+    let names: Vec<&str> = before.iter().chain(new).map(|part| part.name.as_str()).collect();
     if names.len() < 2 {
         return Vec::new();
     }
     let is_default =
         |name: &str| [stream_name(Stream::default(), &[]), pool_name(PoolId::default())].iter().any(|own| own == name);
     let part = |name: &str| {
-        let of = |parts: &[ProfiledPart]| parts.iter().find(|part| part.name == name).cloned();
-        let (one, other) = (of(before), of(after));
+        let (one, other) = (of_before.remove(name), of_after.remove(name));
         let found = match (&one, &other) {
             _ if is_default(name) => LineMatch::Exact,
             (Some(_), Some(_)) => LineMatch::Guessed,

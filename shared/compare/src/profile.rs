@@ -11,7 +11,7 @@ use query::run_profile::{
 };
 use query::{Category, pool_name, stream_name};
 use replay::{Allocation, Replayed};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use trace::event::Action;
 use trace::frames::{FrameId, StackId, StackRecord, Symbols};
 use trace::totals::Amount;
@@ -312,12 +312,18 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
     // A stream may have memory and no tensor.
     let mut in_order = run.streams.to_vec();
     in_order.extend(state.ranges.iter().map(|range| range.stream));
+    let mut seen = FxHashSet::default();
+    in_order.retain(|stream| seen.insert(*stream));
     let mut pools: Vec<PoolId> = parts.keys().filter_map(|key| key.pool()).collect();
     pools.sort_unstable();
-    let mut part = |key: PartKey, name: String| Some(ProfiledPart { name, ..parts.remove(&key)? });
-    let streams = in_order.iter().filter_map(|stream| part(PartKey::Stream(*stream), stream_name(*stream, &in_order)));
-    let streams = streams.collect();
-    let pools = pools.into_iter().filter_map(|pool| part(PartKey::Pool(pool), pool_name(pool))).collect();
+    let mut part = |key: PartKey, name: &dyn Fn() -> String| {
+        let found = parts.remove(&key)?;
+        Some(ProfiledPart { name: name(), ..found })
+    };
+    let streams = in_order.iter();
+    let streams =
+        streams.filter_map(|stream| part(PartKey::Stream(*stream), &|| stream_name(*stream, &in_order))).collect();
+    let pools = pools.into_iter().filter_map(|pool| part(PartKey::Pool(pool), &|| pool_name(pool))).collect();
     let mut lines: Vec<ProfiledLine> = lines.used().map(|sums| line(run.symbols, sums)).collect();
     sort(&mut lines);
     Ok(RunProfile {

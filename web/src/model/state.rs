@@ -323,7 +323,7 @@ pub struct Model {
     pub theme: ThemeChoice,
     /// Whether the system is dark.
     pub is_system_dark: bool,
-    /// How a view differs from its usual look beside one of another run.
+    /// How views look beside those of another run.
     pub pane: PaneLook,
     /// The user's own rules.
     pub rules: Rc<OwnRules>,

@@ -163,7 +163,7 @@ fn last_pass(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
 }
 
 /// Classifies what inference without `torch.no_grad` keeps: there a pass keeps half of what it makes until its result is replaced. A
-/// cache gets a tenth of it: 9 % in the serving job of `tests/differential/categories.py`.
+/// cache gets a tenth of it: 9 % in the serving job of `tests/differential/categories.py`. A quarter lies between the two.
 fn kept_by_autograd(rules: &mut [u8]) {
     /// Of fewer tensors it can't be told.
     const FEWEST: usize = 32;

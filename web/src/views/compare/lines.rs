@@ -57,8 +57,8 @@ pub fn table(model: &ModelHandle, found: &RunComparison) -> Html {
     }
 }
 
-/// Returns the lines of the table in their order, those that have a term without capitals. To find the capitals of all languages would
-/// take four kilobytes of tables.
+/// Returns the lines of the table that have a lowercase term, in their order. Only the case of ASCII letters is ignored: the tables for
+/// all others take four kilobytes.
 fn rows<'a>(found: &'a RunComparison, has_unchanged: bool, order: ComparedOrder, term: &str) -> Vec<&'a ChangedLine> {
     let is_meant = |line: &&ChangedLine| {
         let is_found = || line.labels.iter().chain(&line.places).any(|text| text.to_ascii_lowercase().contains(term));
