@@ -130,7 +130,7 @@ fn what_is_wrong_with_budgets_and_baselines_is_told_with_its_place() -> Result<(
         ),
         (
             "at = \"noon\"\n[[budget]]\npeak = \"1GiB\"\n",
-            "write peak, end, step:12, event:1000, time:12.5, mark:NAME or phase:NAME",
+            "write peak, end, step:12, step-end:12, event:1000, time:12.5, mark:NAME or phase:NAME",
         ),
         ("[[budget]]\npeak = \"1GiB\"\nphase = \"none\"\n", "has no annotation named \"none\""),
         (&format!("{BASELINE}{rule}phase = \"forward\"\n"), "a rule is of the moment of the baseline: leave out phase"),

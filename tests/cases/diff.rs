@@ -95,8 +95,10 @@ fn what_can_not_be_compared_is_refused_with_a_way_around() -> Result<()> {
         (&[&before, &after, "--at", "mark:none"], "has no annotation named \"none\""),
         (
             &[&before, &after, "--at", "noon"],
-            "write peak, end, step:12, event:1000, time:12.5, mark:NAME or phase:NAME",
+            "write peak, end, step:12, step-end:12, event:1000, time:12.5, mark:NAME or phase:NAME",
         ),
+        (&[&before, &after, "--at", "end", "--at", "peak", "--at", "end"], "Give --at once or twice"),
+        (&[&bare], "has no two steps to compare. Name another run, or two moments"),
         (&[&before, &after, "--device", "7"], "There is no device 7"),
         (&[&before, &after, "--fail-if", "peak+x"], "A rule is peak, reserved, line or fragmentation"),
         (&[&before, &after, "--map", "x"], "write OLD=NEW"),
@@ -115,6 +117,23 @@ fn what_can_not_be_compared_is_refused_with_a_way_around() -> Result<()> {
         (code, &forced["comparable"]["verdict"], &forced["comparable"]["forced"]),
         (Some(0), &"no".into(), &true.into())
     );
+    Ok(())
+}
+
+/// Each step of the job keeps 48 MiB.
+#[test]
+fn two_steps_of_one_run_are_compared_line_by_line() -> Result<()> {
+    let folder = Folder::new("steps")?;
+    let file = folder.join("leak.pickle").to_string_lossy().into_owned();
+    program::run(&["run", "leak", "--steps", "9", "--out", &file])?;
+    let (_, found) = json(&[&file, "--at", "step-end:2", "--at", "step-end:7"])?;
+    assert_eq!((&found["at"]["a"]["step"], &found["at"]["b"]["step"]), (&2.into(), &7.into()));
+    let line = &found["lines"][0];
+    assert_eq!((&line["delta"], &line["match"]), (&(5 * (48 << 20)).into(), &"exact".into()));
+    ensure!(line["line"].as_str().is_some_and(|line| line.ends_with("metrics.py:33")), "{line}");
+    // Without moments, the second and the last one are compared, at their peaks.
+    let text = String::from_utf8(program::run(&["diff", &file])?.stdout)?;
+    ensure!(text.contains("the peak of step 1") && text.contains("the peak of step 8"), "{text}");
     Ok(())
 }
 

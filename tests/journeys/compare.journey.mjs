@@ -4,23 +4,10 @@ import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { emptyFolder, startJob, startJobIn, startServer } from './program.mjs';
 import { MIB, trainingJob } from './training.mjs';
-import { addressSays, answered, at, goTo, press, says, standsAt, status, text, until } from './workbench.mjs';
+import { addressSays, answered, at, goTo, press, changedLines, changedLinesAre, says, standsAt, status, text, until } from './workbench.mjs';
 
 const BEFORE = trainingJob(6, { name: 'before.json' });
 const AFTER = trainingJob(6, { each: 5, moved: 3, name: 'after.json' });
-
-/** Returns the rows of the table: the change in MiB, how the line was found, and its function. */
-const rows = (page) =>
-  at(page, 'compare-line-row').evaluateAll((all) =>
-    all.map((row) => [
-      Number(row.querySelector('.bytes').dataset.bytes) / 1048576,
-      row.dataset.match,
-      row.querySelector('.compare-line').textContent.trim().split(/\s/)[0],
-    ]),
-  );
-
-const rowsAre = (page, wanted) =>
-  until(`the lines are ${JSON.stringify(wanted)}`, () => rows(page), (now) => JSON.stringify(now) === JSON.stringify(wanted));
 
 /** Returns the bytes of a row of the sums: A, B and the change. */
 const sums = (page, name) =>
@@ -43,7 +30,7 @@ test('two dropped files are compared line by line, and their sums add up', async
   const page = await compared(t);
   // In step 6, the activation has 30 MiB for 12.
   await says(page, 'compare-sentence', /^B's peak is 18\.0 MiB higher \([\d.]+ MiB → [\d.]+ MiB\); nearly all of it is gpt\/model\.py:10 \(forward\)/);
-  await rowsAre(page, [[18, 'moved', 'forward']]);
+  await changedLinesAre(page, [[18, 'moved', 'forward']]);
   assert.match(await text(page, 'compare-line-row'), /was forward.*model\.py:7/);
   const parts = await Promise.all(['in tensors', '+ rounding', '+ waiting', '+ free gaps', '= reserved'].map((name) => sums(page, name)));
   for (const [i, what] of ['A', 'B', 'the change'].entries()) {
@@ -54,11 +41,11 @@ test('two dropped files are compared line by line, and their sums add up', async
 
   // What holds the same is listed when asked for; the search looks among them.
   await at(page, 'compare-unchanged').click();
-  await until('all lines are listed', () => rows(page), (now) => now.length > 3 && now.some(([grown, , name]) => grown === 0 && name === 'log'));
+  await until('all lines are listed', () => changedLines(page), (now) => now.length > 3 && now.some(([grown, , name]) => grown === 0 && name === 'log'));
   await at(page, 'compare-sort-line').click();
-  await until('they are sorted by their text', () => rows(page), (now) => now.map((row) => row[2]).join() === 'forward,late,log,main,no');
+  await until('they are sorted by their text', () => changedLines(page), (now) => now.map((row) => row[2]).join() === 'forward,late,log,main,no');
   await page.tab.getByRole('combobox', { name: /search/i }).fill('late');
-  await until('the search narrows them down', () => rows(page), (now) => now.length === 1 && now[0][2] === 'late');
+  await until('the search narrows them down', () => changedLines(page), (now) => now.length === 1 && now[0][2] === 'late');
   await press(page, 'Escape');
   await press(page, 'Escape');
 
@@ -78,7 +65,7 @@ test('the two change places, and other moments are compared', async (t) => {
   await says(page, 'compare-sentence', /^B's peak is 18\.0 MiB higher/);
   await at(page, 'moment-end').click();
   await says(page, 'compare-sentence', /^No difference: both hold/);
-  await rowsAre(page, []);
+  await changedLinesAre(page, []);
   assert.equal(await text(page, 'compare-none'), 'Every line holds the same in both.');
 
   // A click on the chart moves both cursors, here to the activation of the first step.
@@ -265,7 +252,7 @@ test('a run is compared with itself at another moment', async (t) => {
   // From step 2 to step 6, the activation has 20 MiB more, each step keeps 1 MiB, `late` 3 MiB, and `early` has freed 7 MiB.
   await says(page, 'compare-sentence', /^B's peak is 20\.0 MiB higher \([\d.]+ MiB → [\d.]+ MiB\); nearly all of it is gpt\/model\.py:10 \(forward\)/);
   await says(page, 'compare-moments', /A\s*the peak of step 2.*B\s*the peak of step 6/s);
-  await rowsAre(page, [[20, 'exact', 'forward'], [-7, 'gone', 'early'], [4, 'exact', 'log'], [3, 'new', 'late']]);
+  await changedLinesAre(page, [[20, 'exact', 'forward'], [-7, 'gone', 'early'], [4, 'exact', 'log'], [3, 'new', 'late']]);
   assert.equal(await at(page, 'compare-view-timeline').count() + await at(page, 'compare-chart').count(), 0, 'one run has one picture');
   await at(page, 'compare-view-flame').click();
   await until('what grew and what shrank', () => at(page, 'flame-sum').getAttribute('data-shrank'), (bytes) => Number(bytes) === 7 * MIB);

@@ -221,7 +221,7 @@ test('what is typed survives what is rendered around it', async (t) => {
   assert.equal(await field.inputValue(), '1');
   assert.equal(await field.evaluate((field) => document.activeElement === field), true);
   await press(page, 'Enter');
-  await says(page, 'detail-steps', /over step 1/);
+  await says(page, 'compare-moments', /A\s*the peak of step 1/);
 });
 
 test('a press that opens the menu is no click', async (t) => {

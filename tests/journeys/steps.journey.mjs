@@ -1,63 +1,52 @@
-// A person lays one step over another and sees what grew.
+// A person compares two steps of a run and sees what grew.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { addressSays, at, press, says, text, tip, until } from './workbench.mjs';
+import { addressSays, at, press, changedLinesAre, says, text, tip, until } from './workbench.mjs';
 import { trainingJob } from './training.mjs';
 
-/** Returns the lines of the comparison: name, mark and growth in MiB. */
-const lines = (page) =>
-  at(page, 'compare-line').evaluateAll((rows) =>
-    rows.map((row) => [
-      row.querySelector('.legend-label').textContent.split(' ')[0],
-      row.querySelector('.compare-mark')?.textContent ?? '',
-      Number(row.querySelector('.bytes').dataset.bytes) / 1048576,
-    ]),
-  );
-
-const linesAre = (page, wanted) => until(`the lines are ${JSON.stringify(wanted)}`, () => lines(page), (now) => JSON.stringify(now) === JSON.stringify(wanted));
-
-test('two steps are compared line by line', async (t) => {
+test('two steps are compared line by line, at their peaks and at their ends', async (t) => {
   const page = await openPage(t);
   await page.load(trainingJob());
   await press(page, 'c');
-  await at(page, 'detail-steps').waitFor();
-  assert.match(await text(page, 'detail-steps'), /Step 6 over step 2.*of 6 steps, found from optimizer\.step/);
+  await says(page, 'compare-moments', /A\s*the peak of step 2.*B\s*the peak of step 6/s);
+  assert.match(await text(page, 'compare'), /of 6 steps, from optimizer\.step/);
   // From step 2 to 6: four more of what each step keeps, what the third began to keep, and what it dropped.
-  const ends = [['log', '', 4], ['late', 'new', 3], ['early', 'gone', -7]];
-  await linesAre(page, ends);
-  await says(page, 'text-twin', /Step 6 over step 2: [\d.]+ MiB to [\d.]+ MiB at the end; log .* grew by 4\.00 MiB/);
+  const peaks = [[8, 'exact', 'forward'], [-7, 'gone', 'early'], [4, 'exact', 'log'], [3, 'new', 'late']];
+  await changedLinesAre(page, peaks);
   await page.screenshot('steps');
-
-  await at(page, 'compare-peaks').click();
-  await linesAre(page, [['forward', '', 8], ['log', '', 4], ['late', 'new', 3], ['early', 'gone', -7]]);
-  await at(page, 'compare-ends').click();
-  await linesAre(page, ends);
+  await at(page, 'moment-end').click();
+  await says(page, 'compare-moments', /A\s*the end of step 2.*B\s*the end of step 6/s);
+  await changedLinesAre(page, peaks.slice(1));
 
   // Other steps, by their numbers; one that is not there is refused.
   await at(page, 'compare-earlier').fill('4');
   await press(page, 'Enter');
-  await linesAre(page, [['log', '', 2]]);
+  await changedLinesAre(page, [[2, 'exact', 'log']]);
   await addressSays(page, 'steps', '3,5');
   await at(page, 'compare-later').fill('99');
   await press(page, 'Tab');
   await says(page, 'notice', /No such step. Steps run from 1 to 6/);
 
-  // A click selects the line, and Esc leads back to the comparison.
-  await at(page, 'compare-line').first().click();
+  // A click selects the line.
+  await at(page, 'compare-line-row').first().click();
   await at(page, 'detail-line').waitFor();
-  await press(page, 'Escape');
-  await press(page, 'Escape');
-  await at(page, 'detail-steps').waitFor();
-  await addressSays(page, 'sel', null);
   const link = page.tab.url();
-  await at(page, 'compare-clear').click();
-  await addressSays(page, 'steps', null);
 
-  // The link restores it, in a browser that does not know the file yet.
+  // The link restores it, in a browser that does not know the file yet; and so does one of before, which named no run.
   const other = await openPage(t, { address: new URL(link).hash });
   await other.load(trainingJob());
-  await linesAre(other, [['log', '', 2]]);
+  await changedLinesAre(other, [[2, 'exact', 'log']]);
+  const old = await openPage(t, { address: '#v=1&dev=0&tab=timeline&x=event&steps=3,5&peaks=1' });
+  await old.load(trainingJob());
+  await says(old, 'compare-moments', /A\s*the peak of step 4.*B\s*the peak of step 6/s);
+
+  // Back leads to what was compared first, and then to where it began.
+  await page.tab.goBack();
+  await page.tab.goBack();
+  await says(page, 'compare-moments', /A\s*the peak of step 2/);
+  await page.tab.goBack();
+  await at(page, 'timeline-canvas').waitFor();
 });
 
 test('Shift-click on another step compares it with the selected one', async (t) => {
@@ -72,6 +61,6 @@ test('Shift-click on another step compares it with the selected one', async (t) 
   await canvas.hover({ position: step(5) });
   await until('the tooltip says how steps were found', () => tip(page), (said) => /step 5\. Found from optimizer\.step/.test(said));
   await canvas.click({ position: step(5), modifiers: ['Shift'] });
-  await says(page, 'detail-steps', /Step 5 over step 2/);
-  await linesAre(page, [['log', '', 3], ['late', 'new', 3], ['early', 'gone', -7]]);
+  await says(page, 'compare-moments', /A\s*the peak of step 2.*B\s*the peak of step 5/s);
+  await changedLinesAre(page, [[-7, 'gone', 'early'], [6, 'exact', 'forward'], [3, 'exact', 'log'], [3, 'new', 'late']]);
 });

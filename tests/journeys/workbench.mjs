@@ -163,3 +163,17 @@ export async function pointUntil(page, name, places, pattern) {
   }
   assert.fail(`nowhere in ${name}: ${pattern}; but ${JSON.stringify(seen)}`);
 }
+
+/** Returns the lines of a comparison: the change in MiB, how the line was found, and its function. */
+export const changedLines = (page) =>
+  at(page, 'compare-line-row').evaluateAll((all) =>
+    all.map((row) => [
+      Number(row.querySelector('.bytes').dataset.bytes) / 1048576,
+      row.dataset.match,
+      row.querySelector('.compare-line').textContent.trim().split(/\s/)[0],
+    ]),
+  );
+
+/** Waits until a comparison has these lines. */
+export const changedLinesAre = (page, wanted) =>
+  until(`the lines are ${JSON.stringify(wanted)}`, () => changedLines(page), (now) => JSON.stringify(now) === JSON.stringify(wanted));

@@ -46,6 +46,11 @@ class DiffTest(unittest.TestCase):
         found = vramscope.diff("a", "b", fail_if=["peak+2%", "line+1GiB"], program=self.program)
         self.assertTrue(found.is_tripped)
 
+    def test_a_run_alone_has_two_moments(self):
+        found = vramscope.diff("a.pickle", at=("step:3", "step:40"), program=self.program)
+        self.assertEqual(found["arguments"], ["diff", "--json", "--at", "step:3", "--at", "step:40"])
+        self.assertEqual(found["files"], [os.path.abspath("a.pickle")])
+
     def test_snapshots_are_written_for_the_program_alone(self):
         found = vramscope.diff({"segments": []}, "b", program=self.program)
         self.assertGreater(found["sizes"][0], 0)

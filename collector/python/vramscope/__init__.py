@@ -186,14 +186,15 @@ def detach():
     return agent.detach() if agent is not None else None
 
 
-def diff(before, after, *, at=None, device=None, map=None, fail_if=(), force=False, program=None):
+def diff(before, after=None, *, at=None, device=None, map=None, fail_if=(), force=False, program=None):
     """Compares two runs, and returns what changed: the dict that ``vramscope diff --json`` prints. As a text, it is one sentence:
     ``print(vramscope.diff("before.pickle", "after.pickle"))``.
 
     - `before`, `after`: a file (a snapshot, a recording or, as the first, a baseline), or a snapshot as
-      ``torch.cuda.memory._snapshot()`` returns it.
-    - `at`: the moment of both: ``"peak"``, ``"end"``, ``"step:12"``, ``"event:1000"``, ``"time:12.5"`` (seconds) or
-      ``"mark:NAME"``. The default is the peak of the last step that both have whole, or else of the run.
+      ``torch.cuda.memory._snapshot()`` returns it. Without `after`, two moments of one run are compared.
+    - `at`: the moment of both, or a pair of two: ``"peak"``, ``"end"``, ``"step:12"`` (its peak), ``"step-end:12"``,
+      ``"event:1000"``, ``"time:12.5"`` (seconds) or ``"mark:NAME"``. The default is the peak of the last step that both have
+      whole, or else of the run; and of one run, the peaks of its second and of its last whole step.
     - `device`: its number in the files. `map`: beginnings of paths in the first run, each with what it is in the second.
     - `fail_if`: rules such as ``"peak+2%"``; ``is_tripped`` of the result tells whether one is broken.
     - `force`: compares what can't be compared, too. `program`: the path of the program ``vramscope``.

@@ -35,9 +35,10 @@ def diff(before, after, at, device, mapped, fail_if, force, program):
     except _share.ShareError as error:
         raise DiffError(str(error)) from None
     arguments = [program, "diff", "--json"]
-    for option, value in (("--at", at), ("--device", device)):
-        if value is not None:
-            arguments += [option, str(value)]
+    for moment in [at] if isinstance(at, str) else at or ():
+        arguments += ["--at", moment]
+    if device is not None:
+        arguments += ["--device", str(device)]
     for old, new in (mapped or {}).items():
         arguments += ["--map", f"{os.fspath(old)}={os.fspath(new)}"]
     for rule in [fail_if] if isinstance(fail_if, str) else fail_if:
@@ -47,7 +48,9 @@ def diff(before, after, at, device, mapped, fail_if, force, program):
     # Only this user can read what is in it.
     with tempfile.TemporaryDirectory(prefix="vramscope-") as folder:
         # The separator keeps a name that begins with a hyphen from being an option.
-        arguments += ["--", _file(before, folder, "before.pickle"), _file(after, folder, "after.pickle")]
+        arguments += ["--", _file(before, folder, "before.pickle")]
+        if after is not None:
+            arguments.append(_file(after, folder, "after.pickle"))
         try:
             done = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         except OSError as error:

@@ -10,7 +10,6 @@ mod end;
 mod file_diagnosis;
 mod host_memory;
 mod outside;
-mod steps;
 mod text;
 
 pub use category::CategoryReport;
@@ -19,7 +18,6 @@ pub use end::{EndReport, PoolReport};
 pub use file_diagnosis::FileDiagnosis;
 pub use host_memory::HostReport;
 pub use outside::OutsideReport;
-pub use steps::{StepLineReport, StepReport, StepsReport};
 
 use analysis::actions;
 use analysis::best_frames::BestFrames;
@@ -89,9 +87,6 @@ pub struct DeviceReport {
     /// The memory outside the allocator, if it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<OutsideReport>,
-    /// One step over another, if that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<StepsReport>,
     /// Why allocations at the peak have no stack, by bytes; empty if all have one.
     pub missing_stacks: Vec<MissingReport>,
     /// The diagnosis.
@@ -170,7 +165,7 @@ pub struct LineReport {
 impl FileReport {
     /// Reports a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
-        Self::with(path, imported, OwnRules::default(), None)
+        Self::with(path, imported, OwnRules::default())
     }
 
     /// Reports a recording that a server sent, or a file that was read as a whole. The error is a sentence for people.
@@ -180,8 +175,8 @@ impl FileReport {
         Ok(Self::new(String::new(), importer.finish().map_err(|error| error.to_string())?))
     }
 
-    /// Reports a file by the user's own rules. `steps` are the numbers of an earlier and a later step to compare.
-    pub fn with(path: String, imported: Imported, rules: OwnRules, steps: Option<(u64, u64)>) -> Self {
+    /// Reports a file by the user's own rules.
+    pub fn with(path: String, imported: Imported, rules: OwnRules) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header } = imported;
         let mut devices = Vec::new();
         let mut best_frames = BestFrames::with(rules.folding);
@@ -196,7 +191,7 @@ impl FileReport {
             &mut found,
             &mut |snapshot, case, mut diagnosis| {
                 file_diagnosis::prove(case, (torch, &snapshot.marks), &mut diagnosis);
-                devices.push(DeviceReport::new(snapshot, case, diagnosis, steps));
+                devices.push(DeviceReport::new(snapshot, case, diagnosis));
             },
         );
         Self {
@@ -219,7 +214,7 @@ impl FileReport {
 }
 
 impl DeviceReport {
-    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis, steps: Option<(u64, u64)>) -> Self {
+    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis) -> Self {
         let Case { trace, replay, usage, best_frames, .. } = *case;
         let start = replay.state_at(0).totals;
         let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
@@ -255,7 +250,6 @@ impl DeviceReport {
             diagnosis: DiagnosisReport::of(case, &diagnosis),
             verdict: diagnosis.verdict,
             outside: OutsideReport::of(trace),
-            steps: steps.map(|steps| StepsReport::of(case, steps)),
             peak_inner_lines: inner_lines(&snapshot.symbols, best_frames, &held).as_ref().map(InnerLinesReport::from),
             peak_lines: by_line(&snapshot.symbols, best_frames, &held),
         }

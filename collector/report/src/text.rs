@@ -97,7 +97,6 @@ impl fmt::Display for DeviceReport {
             }
         }
         self.held_at_the_peak(f)?;
-        self.steps.iter().try_for_each(|steps| steps.fmt(f))?;
         self.outside.iter().try_for_each(|outside| outside.fmt(f))
     }
 }
@@ -128,7 +127,6 @@ impl fmt::Display for Brief<'_, DeviceReport> {
             let bytes = rest.iter().fold(0u64, |sum, line| sum.saturating_add(line.bytes));
             write_row(f, (counted(rest.len() as u64, "other line").into(), bytes), whole, None)?;
         }
-        device.steps.iter().try_for_each(|steps| steps.fmt(f))?;
         device.outside.iter().try_for_each(|outside| outside.fmt(f))
     }
 }

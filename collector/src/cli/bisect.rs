@@ -12,7 +12,7 @@ use query::run_profile::RunProfile;
 use trace::units::{Bytes, distinguished};
 
 use super::diff::baseline::moment_like;
-use super::diff::loaded::{Loaded, common_moment, profiles};
+use super::diff::loaded::{Loaded, common_moments, profiles};
 use super::message::note;
 use super::refuse;
 
@@ -85,8 +85,8 @@ impl Bisect {
     /// Reads the good and the bad run.
     fn ends(&self) -> Result<[RunProfile; 2], String> {
         let mut runs = Loaded::both([&self.good, &self.bad], self.device)?;
-        let choice = common_moment(&runs);
-        let ends = profiles(&mut runs, &choice)?;
+        let at = common_moments(&runs);
+        let ends = profiles(&mut runs, &at)?;
         let [good, bad] = &ends;
         if bad.memory.allocated <= good.memory.allocated {
             return Err(format!(

@@ -26,9 +26,6 @@ pub(super) struct Report {
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
-    /// Compare two steps by line, such as 3:40: what the second holds more than the first
-    #[arg(long, value_name = "N:M", value_parser = steps)]
-    steps: Option<(u64, u64)>,
     /// Exit with 1 if this was found
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Never)]
     fail_on: FailOn,
@@ -66,11 +63,9 @@ impl Report {
         let (mut is_unreadable, mut is_tripped) = (false, false);
         let mut files = Vec::new();
         for path in &self.files {
-            let reported = match report(path, &rules, self.steps) {
+            let reported = match report(path, &rules) {
                 Ok(file) => {
                     is_tripped |= trips(self.fail_on, &file);
-                    // The report says which it has.
-                    is_unreadable |= self.steps.is_some() && !compares(&file);
                     Reported::Report(Box::new(file))
                 }
                 Err(sentence) => {
@@ -107,21 +102,9 @@ fn trips(gate: FailOn, file: &FileReport) -> bool {
     gate.is_tripped(false, found) || file.devices.iter().any(|device| gate.is_tripped_by(&device.diagnosis))
 }
 
-/// Whether a device of a file has both steps that are to be compared.
-fn compares(file: &FileReport) -> bool {
-    let mut steps = file.devices.iter().filter_map(|device| device.steps.as_ref());
-    steps.any(|steps| steps.earlier.is_some() && steps.later.is_some())
-}
-
 /// Reads one file and reports on it.
-fn report(path: &Path, rules: &OwnRules, steps: Option<(u64, u64)>) -> Result<FileReport, String> {
+fn report(path: &Path, rules: &OwnRules) -> Result<FileReport, String> {
     let imported = read(path)?;
     let _progress = Progress::new(format!("Looking into {}", short_name_of(path)));
-    Ok(FileReport::with(given(path), imported, rules.clone(), steps))
-}
-
-/// Reads the numbers of two steps: `3:40`.
-fn steps(text: &str) -> Result<(u64, u64), String> {
-    let numbers = text.split_once(':').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
-    numbers.ok_or_else(|| "write two numbers of steps, such as 3:40".to_owned())
+    Ok(FileReport::with(given(path), imported, rules.clone()))
 }

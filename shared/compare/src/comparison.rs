@@ -343,6 +343,37 @@ mod tests {
         }
     }
 
+    /// Four steps, each of which keeps 1 MiB; the second of them also has 7 MiB that it frees.
+    #[test]
+    fn two_steps_of_one_run_are_compared_at_their_peaks_or_at_their_ends() {
+        let mut text = "segment_alloc 0x40000000 4294967296".to_owned();
+        for step in 1..=4_u64 {
+            let (spent, kept) = (0x5000_0000, 0x7000_0000 + step * MIB);
+            text += &format!("\nalloc {spent} {} forward@/m/gpt.py:7\nfree {spent}", step * 2 * MIB);
+            text += &format!("\nalloc {kept} {MIB} log@/m/train.py:20");
+            text += "\nalloc 0x61000000 512 step@/v/site-packages/torch/optim/adam.py:9 main@/m/train.py:8\nfree 0x61000000";
+        }
+        let at = |choices: [MomentChoice; 2]| {
+            let [before, after] = choices.map(|choice| profiled(&text, &choice));
+            let found = compare(&before, &after, &Options::default());
+            let rows: Vec<_> = found.changed_lines().map(|line| (line.growth(), line.label().to_owned())).collect();
+            (found.sentence, rows, found.runs.map(|run| run.moment.text))
+        };
+        let mib = |mib: i64, line: &str| (mib * MIB as i64, line.to_owned());
+        let (sentence, rows, moments) = at([2, 4].map(MomentChoice::Step));
+        assert_eq!(
+            sentence,
+            "B's peak is 6.00 MiB higher (5.00 MiB → 11.0 MiB); 4.00 MiB of it is m/gpt.py:7 (forward), whose tensors are 2 times as large."
+        );
+        assert_eq!(rows, [mib(4, "forward  m/gpt.py:7"), mib(2, "log  m/train.py:20")]);
+        assert_eq!(moments, ["the peak of step 2", "the peak of step 4"]);
+        let (sentence, rows, moments) = at([2, 4].map(MomentChoice::StepEnd));
+        assert!(sentence.starts_with("B holds 2.00 MiB more"), "{sentence}");
+        assert_eq!(rows, [mib(2, "log  m/train.py:20")]);
+        assert_eq!(moments, ["the end of step 2", "the end of step 4"]);
+        assert!(try_profiled(&text, &MomentChoice::StepEnd(9)).unwrap_err().contains("has no step 9"));
+    }
+
     #[test]
     fn a_run_is_profiled_at_a_time_that_it_has() {
         let text = trace(&[(1, "f@/m/a.py:1"), (2, "f@/m/a.py:1"), (4, "f@/m/a.py:1")]);
@@ -382,6 +413,11 @@ mod tests {
                 let [a, b] = part.held.map(|held| held.bytes / MIB);
                 format!("{} {} {a} → {b}, {:+}", part.name, part.found.name(), part.growth() / MIB as i64)
             };
+            for (parts, run) in [&found.streams, &found.pools].into_iter().flat_map(|parts| [(parts, 0), (parts, 1)]) {
+                let memory = found.runs[run].memory;
+                assert_eq!(parts.iter().map(|part| part.reserved[run]).sum::<u64>(), memory.reserved);
+                assert_eq!(parts.iter().map(|part| part.held[run].bytes).sum::<u64>(), memory.allocated);
+            }
             for (parts, run) in [&found.streams, &found.pools].into_iter().flat_map(|parts| [(parts, 0), (parts, 1)]) {
                 let memory = found.runs[run].memory;
                 assert_eq!(parts.iter().map(|part| part.reserved[run]).sum::<u64>(), memory.reserved);

@@ -1,9 +1,9 @@
 //! A run at one moment in brief.
 
 use analysis::best_frames::BestFrames;
+use analysis::part_peak::PartPeak;
 use analysis::roles::Roles;
 use analysis::site::{frame_label, name_of};
-use analysis::step_memory::StepSums;
 use analysis::steps::{Steps, TrainingStep, named_spans};
 use query::run_profile::{
     Conditions, MomentChoice, MostMemory, ProfiledLine, ProfiledMemory, ProfiledMoment, ProfiledPart, RunProfile,
@@ -103,10 +103,14 @@ impl<'a> Run<'a> {
                 at(input.replay.position_at_time(input.trace, wanted.0 as f64), format!("{wanted} after the start"))
             }
             MomentChoice::Step(number) => {
-                let found = self.steps().and_then(|steps| steps.numbered(*number)).copied();
-                let step = found.ok_or_else(|| self.no_step(*number))?;
+                let step = self.step(*number)?;
                 let (moment, _) = at(self.peak_in(&step), format!("the peak of step {number}"));
                 (ProfiledMoment { step: Some(*number), is_peak: true, ..moment }, step)
+            }
+            MomentChoice::StepEnd(number) => {
+                let step = self.step(*number)?;
+                let (moment, _) = at(step.to, format!("the end of step {number}"));
+                (ProfiledMoment { step: Some(*number), ..moment }, step)
             }
             MomentChoice::Mark(name) => {
                 let (_, to) = self.spans(name).next().ok_or_else(|| self.no_annotation(name))?;
@@ -114,14 +118,19 @@ impl<'a> Run<'a> {
             }
             MomentChoice::Phase(name) => {
                 let within = |(from, to): (u32, u32)| TrainingStep { number: 0, from, to, is_whole: true };
-                let swept = self.spans(name).map(|span| (within(span), self.sums_in(&within(span))));
+                let swept = self.spans(name).map(|span| (within(span), PartPeak::of(self.input, span.0, span.1)));
                 // Of equal ones, the first.
-                let most = swept.reduce(|most, other| if other.1.all.peak > most.1.all.peak { other } else { most });
-                let (part, sums) = most.ok_or_else(|| self.no_annotation(name))?;
-                let (moment, _) = at(sums.peak_position, format!("the peak within {name}"));
+                let most = swept.reduce(|most, other| if other.1.bytes > most.1.bytes { other } else { most });
+                let (part, peak) = most.ok_or_else(|| self.no_annotation(name))?;
+                let (moment, _) = at(peak.position, format!("the peak within {name}"));
                 (ProfiledMoment { phase: Some(name.clone()), is_peak: true, ..moment }, part)
             }
         })
+    }
+
+    fn step(&self, number: u64) -> Result<TrainingStep, String> {
+        let found = self.steps().and_then(|steps| steps.numbered(number)).copied();
+        found.ok_or_else(|| self.no_step(number))
     }
 
     fn no_step(&self, number: u64) -> String {
@@ -147,11 +156,7 @@ impl<'a> Run<'a> {
 
     /// Returns the first position in a part of the trace at which most was requested.
     fn peak_in(&self, part: &TrainingStep) -> u32 {
-        self.sums_in(part).peak_position
-    }
-
-    fn sums_in(&self, part: &TrainingStep) -> StepSums<()> {
-        StepSums::build(self.input, self.input.replay.active_at(part.from), part, |_| ())
+        PartPeak::of(self.input, part.from, part.to).position
     }
 
     /// Returns the frame that stands for a stack; `None` without one.

@@ -13,7 +13,6 @@ mod allocations;
 mod axis;
 pub mod category;
 mod category_rules;
-mod compare_steps;
 pub mod copy;
 mod curves;
 mod details;
@@ -55,9 +54,6 @@ mod words;
 pub use allocations::{AllocationOrder, AllocationRow, AllocationRows, AllocationsQuery, FreedBy};
 pub use axis::{Axis, PositionAtQuery, Window};
 pub use category_rules::{CategoryRule, CategoryRules, CategoryRulesQuery};
-pub use compare_steps::{
-    CompareStepsQuery, ComparedLine, ComparedStep, StepComparison, StepMemory, step_growth, step_mark,
-};
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, AllocationQuery, FrameText, MissingText, SiteDetail, SiteQuery};
 pub use events::{
@@ -160,8 +156,6 @@ macro_rules! for_each_question {
             HeatmapFailure($crate::HeatmapFailureQuery),
             /// The steps of the job.
             Steps($crate::StepsQuery),
-            /// One step over another, line by line.
-            CompareSteps($crate::CompareStepsQuery),
             /// The rules that tell categories, and what they decided at the peak.
             CategoryRules($crate::CategoryRulesQuery),
             /// The other end of the allocation that an event begins or ends.

@@ -122,11 +122,13 @@ impl RunComparison {
     }
 
     /// Returns the most that tensors requested in each whole run, if both are compared at the peaks of steps: there may have been more
-    /// outside them.
+    /// outside them. Two steps of one run have the same.
     pub fn outside_steps(&self) -> Option<[u64; 2]> {
-        let most = self.runs.each_ref().map(|run| run.most.allocated);
-        let are_steps = self.runs.iter().all(|run| run.moment.step.is_some());
-        (are_steps && !most.contains(&0)).then_some(most)
+        let [a, b] = &self.runs;
+        let most = [a.most.allocated, b.most.allocated];
+        let are_steps = self.runs.iter().all(|run| run.moment.step.is_some() && run.moment.is_peak);
+        let is_one = (&a.name, a.device, a.most) == (&b.name, b.device, b.most) && a.moment.step != b.moment.step;
+        (are_steps && !is_one && !most.contains(&0)).then_some(most)
     }
 
     /// Returns whether lines can be told apart in both runs.

@@ -19,6 +19,8 @@ pub enum MomentChoice {
     End,
     /// Where most was requested in the step with this number.
     Step(u64),
+    /// Where the step with this number ends.
+    StepEnd(u64),
     /// Where the first annotation with this name ends, or the first instant with it is.
     Mark(String),
     /// Where most was requested within the annotations with this name.
@@ -52,6 +54,17 @@ pub struct WholeSteps {
     pub source: String,
     /// The number of each, and its events.
     pub steps: Vec<(u64, u32)>,
+}
+
+impl WholeSteps {
+    /// Returns the numbers of the two steps at which a run is compared with itself unless a person names others: the second and the
+    /// last. After the first one, what is allocated once is there. `None` if there are fewer than two.
+    pub fn early_and_last(&self) -> Option<[u64; 2]> {
+        match self.steps.as_slice() {
+            [_, (early, _), .., (last, _)] | [(early, _), (last, _)] => Some([*early, *last]),
+            _ => None,
+        }
+    }
 }
 
 impl From<&StepList> for WholeSteps {
@@ -275,5 +288,7 @@ mod tests {
         );
         assert_eq!(common(true, &[], &steps), MomentChoice::Peak);
         assert_eq!(common(false, &[], &[]), MomentChoice::End);
+        let own = |steps: &[(u64, u32)]| of("", steps).early_and_last();
+        assert_eq!([own(&steps), own(&steps[..2]), own(&steps[..1])], [Some([2, 3]), Some([1, 2]), None]);
     }
 }

@@ -9,6 +9,7 @@
 
 mod answer;
 mod away;
+mod baseline;
 mod cursor;
 mod diagnosis;
 mod follow;
@@ -22,13 +23,13 @@ mod palette;
 mod pins;
 mod preferences;
 mod range;
-mod steps;
 mod term;
 mod whatif;
 
 pub use crate::worker::CurvesFor;
 pub use answer::{ask, use_answer, use_answer_of, use_ask, use_exact_answer, use_exact_answer_of};
 pub use away::use_putting_away;
+pub use baseline::use_baseline;
 pub use cursor::use_cursor;
 pub use diagnosis::use_diagnosis;
 pub use follow::use_followers;
@@ -42,7 +43,6 @@ pub use palette::{palette, use_palette};
 pub use pins::{PinFlag, use_pin_flags, use_pin_states};
 pub use preferences::{remembered_preferences, use_preferences};
 pub use range::{select_range, use_range, window_between, zoom_to_range};
-pub use steps::{compare_steps, use_baseline};
 pub use term::check_term;
 pub use whatif::{
     Tries, add_run, cancel_tune, change_whatif, find_remedy, find_settings, open_whatif, remove_run, use_curves,

@@ -7,7 +7,7 @@ use yew::Callback;
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
-use crate::hooks::{ModelHandle, compare_steps, find_remedy, to_hit, zoom_to_range};
+use crate::hooks::{ModelHandle, find_remedy, to_hit, zoom_to_range};
 use crate::model::{Action, Dialog, Listing, Live, Model, Selection, Setting, Side, Subject, steps_to_undo};
 use crate::views::details::select_here;
 use crate::views::events::{copy_event, to_partner};
@@ -167,7 +167,7 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "pin", "Pin the selected allocation or the cursor, or unpin it", &[Chord::shift("KeyM")], has_events, |m, _| go::toggle_pin(m)),
     command(Cursor, "next-pin", "Next pin", &[Chord::char("}")], has_pins, |m, _| go::to_pin(m, true)),
     command(Cursor, "previous-pin", "Previous pin", &[Chord::char("{")], has_pins, |m, _| go::to_pin(m, false)),
-    command(Cursor, "compare-steps", "Compare two steps", &[Chord::code("KeyC")], has_free_letters, |m, _| compare_steps(m)),
+    command(Cursor, "compare-steps", "Compare two steps", &[Chord::code("KeyC")], has_free_letters, |m, _| m.dispatch(Action::CompareSteps(None))),
     command(Cursor, "peak", "Go to the peak", &[Chord::code("KeyP")], has_events, |m, _| go::to_peak(m)),
     command(Cursor, "next-oom", "Go to the next out-of-memory event", &[Chord::code("KeyO")], |m| m.device().is_some_and(|d| !d.ooms.is_empty()), |m, _| go::to_next_oom(m)),
     command(Cursor, "start", "Go to the start", &[Chord::code("Home")], has_events, |m, _| m.dispatch(Action::SetCursor(0))),

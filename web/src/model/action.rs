@@ -260,8 +260,7 @@ pub enum Action {
     /// Moves the cursor to a position, and the end of the range that is at the cursor with it. Without such an end, a
     /// new range begins at the cursor.
     ExtendRange(u32),
-    /// Lays one step over another, by their places in the list of steps, in any order. Clears the selection, so that the
-    /// details describe them.
+    /// Compares two steps of the shown run, by their places in the list of steps, in any order; `None` for an early one and the last.
     CompareSteps(Option<(u32, u32)>),
     /// Compares the shown file with a device of an open one.
     SetBase(FileKey, u32),

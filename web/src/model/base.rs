@@ -23,6 +23,8 @@ impl Model {
             Some(Base::Linked(base)) => {
                 self.files.iter().find(|file| is_of(file, base)).map(|file| (file.key, base.device))
             }
+            // An old link of two steps names no base.
+            None if self.view.compared.is_some() => self.current.map(|key| (key, self.view.device)),
             _ => {
                 let others = self.files.iter().filter(|file| self.current != Some(file.key) && is_trace(file));
                 others.max_by_key(|file| (file.looked_at, file.key)).map(|file| (file.key, file.view.device))

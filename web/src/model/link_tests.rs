@@ -174,7 +174,6 @@ fn zooms_and_choices_of_a_view_survive_its_link() {
         Action::SetBytes(Some(Window { start: 1.0, end: 9.0 })),
         Action::SetRange(Some((5, 9))),
         Action::Set(Setting::RangeOrder(RangeOrder::Churn)),
-        Action::Set(Setting::ComparesPeaks(true)),
         Action::Select(Selection::Site(3)),
     ]);
     let Parsed::Link(link) = Link::parse(&model.view_link().unwrap().to_string()) else { panic!("no link") };

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use query::Axis;
 use query::diagnosis::{Cause, Diagnosis};
 use query::own_rules::OwnRules;
+use query::{Axis, ComparedMoment};
 use trace::units::counted;
 
 #[path = "update_live.rs"]
@@ -181,6 +181,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::CloseMenu => next.menu = None,
         Action::SetBase(key, device) => next.view.base = Some(Base::Open(key, device)),
         Action::SwapBase => swap_base(&mut next),
+        Action::CompareSteps(steps) => compare_steps(&mut next, steps),
         Action::Of(of, action) => {
             return match next.beside(of) {
                 Some(other) => next.with_beside(of, update(&other, *action)),
@@ -239,7 +240,8 @@ fn step_to(model: &mut Model, number: u32) {
         return;
     };
     let mut link = view.link(summary.devices.get(view.device as usize));
-    model.view = View { base: view.base, ..View::restore(&link, &summary) };
+    let View { base, compared, tab, split, .. } = view;
+    model.view = View { base, compared, tab, split, ..View::restore(&link, &summary) };
     if follows {
         (link.window, link.cursor) = (None, None);
     }
@@ -357,6 +359,18 @@ fn is_taken_as_base(model: &mut Model, key: FileKey) -> bool {
     false
 }
 
+/// Compares two steps of the shown run with each other.
+fn compare_steps(model: &mut Model, steps: Option<(u32, u32)>) {
+    let Some(current) = model.current else { return };
+    let view = &mut model.view;
+    view.base = Some(Base::Open(current, view.device));
+    view.compared = steps.map(|(a, b)| (a.min(b), a.max(b))).filter(|(a, b)| a < b);
+    if view.settings.compared_moment == ComparedMoment::Cursor {
+        view.settings.compared_moment = ComparedMoment::Common;
+    }
+    view.show(Tab::Compare);
+}
+
 /// Shows the base, and compares it with what was shown, as in the same view.
 fn swap_base(model: &mut Model) {
     let Some(((key, device), current)) = model.base().zip(model.current) else { return };
@@ -426,8 +440,6 @@ fn step_out(model: &mut Model) {
         view.highlight = None;
     } else if view.selection != Selection::None {
         view.selection = Selection::None;
-    } else if view.compared.is_some() {
-        view.compared = None;
     } else if view.range.is_some() {
         view.range = None;
     } else if view.tab == Tab::Flame && !view.flame_zoom.is_empty() {

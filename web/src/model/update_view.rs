@@ -88,12 +88,6 @@ pub(super) fn update(model: &mut Model, action: Action) {
                 view.selection = Selection::None;
             }
         }
-        Action::CompareSteps(steps) => {
-            view.compared = steps.map(|(a, b)| (a.min(b), a.max(b))).filter(|(a, b)| a < b);
-            if view.compared.is_some() {
-                view.selection = Selection::None;
-            }
-        }
         Action::MarkRange => mark_range(view),
         Action::ExtendRange(position) => extend_range(view, position.min(events)),
         Action::RenamePin(place, name) => {

@@ -34,7 +34,7 @@ pub struct View {
     pub settings: Settings,
     /// The selected range of positions. A range without an extent is a mark from which it can be extended.
     pub range: Option<(u32, u32)>,
-    /// Two steps that are compared, the earlier one first, by their places in the list of steps.
+    /// The steps at which a run is compared with itself, the earlier one first, by their places in the list of steps.
     pub compared: Option<(u32, u32)>,
     /// The run that this one is compared with, once it was chosen.
     pub base: Option<Base>,
@@ -292,7 +292,9 @@ impl View {
             view.reset_to_device(summary);
         }
         let Some(device) = summary.devices.get(view.device as usize) else { return view };
-        view.tab = link.tab;
+        // An old link of two steps names no run that they are compared with.
+        let is_of_steps = link.compared.is_some() && link.base.is_none();
+        view.tab = if is_of_steps { Tab::Compare } else { link.tab };
         if device.has_times || link.axis == Axis::Event {
             view.axis = link.axis;
         }
@@ -346,7 +348,7 @@ impl View {
             selection: self.selection,
             settings: self.settings.clone(),
             range: self.range,
-            compared: self.compared,
+            compared: self.compared.filter(|_| self.shows(Tab::Compare)),
             base: None,
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),

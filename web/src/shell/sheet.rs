@@ -197,7 +197,6 @@ pub fn Sheet(props: &DetailsPaneProps) -> Html {
 /// Returns the subject of the details in a few words.
 fn subject(model: &Model) -> String {
     match model.view.selection {
-        Selection::None if model.view.compared.is_some() => "steps".to_owned(),
         Selection::None if model.view.extended_range().is_some() => "range".to_owned(),
         Selection::None => format!("event {}", Count(model.view.cursor.into())),
         Selection::Allocation(id) => format!("allocation {}", Count(id.into())),

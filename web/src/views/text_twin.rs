@@ -12,7 +12,6 @@ use super::view;
 use crate::browser::{Timeout, use_effect_with};
 use crate::hooks::{ModelHandle, use_answer, use_exact_answer, use_model, use_near};
 use crate::model::{Listing, Selection, Tab, View};
-use crate::views::details::{steps_query, steps_text};
 use crate::views::legend::{legend_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
@@ -69,7 +68,6 @@ pub fn TextTwin() -> Html {
     let curves = use_answer(curves);
     let range = model.view.range;
     let sums = use_answer(model.view.extended_range().filter(|_| has_rested).map(range_query));
-    let compared = use_answer(model.view.compared.filter(|_| has_rested).map(|steps| steps_query(steps, false)));
     let near = use_near(&model).filter(|_| has_rested);
     let totals = match state.as_deref() {
         Some(Answer::State(state)) => Some(state.totals),
@@ -104,7 +102,6 @@ pub fn TextTwin() -> Html {
     }
     said += &failure_text(&model);
     said += &range.map(|range| range_text(range, sums.as_deref())).unwrap_or_default();
-    said += &steps_text(&model, compared.as_deref());
     said += &selection(&model);
     // All numbers of the text are of one moment. The text changes once all answers about that moment have arrived.
     let last = use_mut_ref(|| None::<(View, String)>);

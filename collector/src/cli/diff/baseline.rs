@@ -49,14 +49,13 @@ pub(in super::super) fn write_baseline(baseline: &Baseline, path: &Path) -> Resu
 pub(in super::super) fn moment_like(moment: Option<&ProfiledMoment>, run: &Run<'_>) -> MomentChoice {
     let steps = run.whole_steps().steps;
     let numbers = || steps.iter().map(|(number, _)| *number);
-    let last = || numbers().max().map_or(MomentChoice::Peak, MomentChoice::Step);
     match moment {
-        None if run.has_history() => last(),
+        None if run.has_history() => numbers().max().map_or(MomentChoice::Peak, MomentChoice::Step),
         None => MomentChoice::End,
-        Some(ProfiledMoment { step: Some(step), .. }) => {
+        Some(ProfiledMoment { step: Some(step), is_peak, .. }) => {
             // The same step, or else the last whole one: what is allocated once is there by then, too.
-            let same = numbers().find(|number| number == step);
-            same.map_or_else(last, MomentChoice::Step)
+            let step = numbers().find(|number| number == step).or_else(|| numbers().max());
+            step.map_or(MomentChoice::Peak, if *is_peak { MomentChoice::Step } else { MomentChoice::StepEnd })
         }
         Some(ProfiledMoment { phase: Some(phase), .. }) => MomentChoice::Phase(phase.clone()),
         Some(moment) if moment.is_peak => MomentChoice::Peak,

@@ -70,15 +70,17 @@ impl Loaded {
     }
 }
 
-/// Returns the moment at which two runs are compared unless a person names another.
-pub(in super::super) fn common_moment(runs: &[Loaded; 2]) -> MomentChoice {
+/// Returns the moments at which two runs are compared unless a person names others.
+pub(in super::super) fn common_moments(runs: &[Loaded; 2]) -> [MomentChoice; 2] {
     let [a, b] = runs.each_ref().map(Loaded::run);
-    MomentChoice::common(a.has_history() && b.has_history(), &a.whole_steps(), &b.whole_steps())
+    let common = MomentChoice::common(a.has_history() && b.has_history(), &a.whole_steps(), &b.whole_steps());
+    [common.clone(), common]
 }
 
-/// Profiles two runs at the same time.
-pub(in super::super) fn profiles(runs: &mut [Loaded; 2], choice: &MomentChoice) -> Result<[RunProfile; 2], String> {
-    let [one, other] = at_once(runs.each_mut().map(|loaded| move || profile(&loaded.run(), choice)));
+/// Profiles two runs at the same time, each at its moment.
+pub(in super::super) fn profiles(runs: &mut [Loaded; 2], at: &[MomentChoice; 2]) -> Result<[RunProfile; 2], String> {
+    let [a, b] = runs;
+    let [one, other] = at_once([(a, &at[0]), (b, &at[1])].map(|(loaded, at)| move || profile(&loaded.run(), at)));
     Ok([one?, other?])
 }
 

@@ -13,10 +13,10 @@ use clap::Args;
 use compare::gate::{Checked, Rule};
 use compare::{Options, compare, profile};
 use query::run_comparison::{ChangedPart, Comparability, RunComparison};
-use query::run_profile::MomentChoice;
+use query::run_profile::{MomentChoice, RunProfile};
 
 use self::baseline::{moment_like, read_baseline};
-use self::loaded::{Loaded, common_moment, profiles};
+use self::loaded::{Loaded, common_moments, profiles};
 use super::message::TRIPPED;
 use super::progress::Progress;
 use super::{print_json, refuse, show};
@@ -35,13 +35,14 @@ pub(super) struct Diff {
     /// The base: a memory snapshot (pickle or JSON) or recording (.vramscope), plain, .gz or .zst, or a baseline
     #[arg(value_name = "A")]
     before: PathBuf,
-    /// What is compared with it
+    /// What is compared with it [default: A itself, at two moments]
     #[arg(value_name = "B")]
-    after: PathBuf,
-    /// Moment of both: peak, end, step:N, event:N, time:SECONDS, mark:NAME or phase:NAME [default: the peak of the last step that both have whole, or else of
-    /// the run; the end where there is no history]
+    after: Option<PathBuf>,
+    /// Moment of both, or if it is given twice, that of A and that of B: peak, end, step:N (its peak), step-end:N, event:N, time:SECONDS,
+    /// mark:NAME or phase:NAME [default: the peak of the last step that both have whole, or else of the run; the end where there is no
+    /// history; without B, the peaks of the second and of the last whole step]
     #[arg(long, value_name = "MOMENT")]
-    at: Option<String>,
+    at: Vec<String>,
     /// Device, by its number in the files [default: the first one with events]
     #[arg(long, value_name = "N")]
     device: Option<i64>,
@@ -94,25 +95,27 @@ impl Diff {
     }
 
     fn found(&self) -> Result<Found, String> {
-        let at = self.at.as_deref().map(moment).transpose()?;
+        let at = self.moments()?;
         let kept = read_baseline(&self.before)?;
-        if let (Some(_), Some(at)) = (&kept, &self.at) {
-            return Err(format!("A baseline is of one moment. Leave out --at {at}."));
-        }
-        let (ends, peers) = match kept {
-            Some(kept) => {
+        let (ends, peers) = match (kept, &self.after) {
+            (Some(_), None) => return Err("A baseline is compared with a run. Name it, too.".to_owned()),
+            (Some(kept), Some(after)) => {
+                if let Some(at) = self.at.first() {
+                    return Err(format!("A baseline is of one moment. Leave out --at {at}."));
+                }
                 let (base, peers) = kept.divided()?;
-                let after = Loaded::read(&self.after, self.device)?;
+                let after = Loaded::read(after, self.device)?;
                 let b = after.run();
                 let choice = moment_like(Some(&base.moment), &b);
                 ([base, profile(&b, &choice)?], peers)
             }
-            None => {
-                let mut runs = Loaded::both([&self.before, &self.after], self.device)?;
+            (None, Some(after)) => {
+                let mut runs = Loaded::both([&self.before, after], self.device)?;
                 let _progress = Progress::new("Comparing");
-                let choice = at.unwrap_or_else(|| common_moment(&runs));
-                (profiles(&mut runs, &choice)?, Vec::new())
+                let at = at.unwrap_or_else(|| common_moments(&runs));
+                (profiles(&mut runs, &at)?, Vec::new())
             }
+            (None, None) => (self.with_itself(at)?, Vec::new()),
         };
         let [base, other] = &ends;
         let compared = compare(base, other, &Options { map: self.map.clone(), peers });
@@ -127,6 +130,33 @@ impl Diff {
         let gate = self.fail_if.iter().map(|rule| rule.check(&compared)).collect();
         Ok(Found { compared, gate, is_forced: is_refused })
     }
+
+    /// Returns the moments of A and of B, if they are named.
+    fn moments(&self) -> Result<Option<[MomentChoice; 2]>, String> {
+        Ok(match self.at.as_slice() {
+            [] => None,
+            [one] => Some([moment(one)?, moment(one)?]),
+            [one, other] => Some([moment(one)?, moment(other)?]),
+            _ => return Err("Two runs have two moments. Give --at once or twice.".to_owned()),
+        })
+    }
+
+    /// Profiles A at two moments.
+    fn with_itself(&self, at: Option<[MomentChoice; 2]>) -> Result<[RunProfile; 2], String> {
+        let loaded = Loaded::read(&self.before, self.device)?;
+        let _progress = Progress::new("Comparing");
+        let run = loaded.run();
+        let [one, other] = match at {
+            Some(at) => at,
+            None => run.whole_steps().early_and_last().map(|steps| steps.map(MomentChoice::Step)).ok_or_else(|| {
+                format!(
+                    "{} has no two steps to compare. Name another run, or two moments: --at event:1000 --at end.",
+                    run.name
+                )
+            })?,
+        };
+        Ok([profile(&run, &one)?, profile(&run, &other)?])
+    }
 }
 
 /// Reads a moment.
@@ -136,13 +166,16 @@ pub(super) fn moment(text: &str) -> Result<MomentChoice, String> {
         None if text == "peak" => Some(MomentChoice::Peak),
         None if text == "end" => Some(MomentChoice::End),
         Some(("step", step)) => number(step).map(MomentChoice::Step),
+        Some(("step-end", step)) => number(step).map(MomentChoice::StepEnd),
         Some(("event", event)) => number(event).and_then(|event| u32::try_from(event).ok()).map(MomentChoice::Event),
         Some(("time", seconds)) => time(seconds).map(MomentChoice::Time),
         Some(("phase", name)) if !name.is_empty() => Some(MomentChoice::Phase(name.to_owned())),
         Some(("mark", name)) if !name.is_empty() => Some(MomentChoice::Mark(name.to_owned())),
         _ => None,
     }
-    .ok_or_else(|| format!("--at {text:?}: write peak, end, step:12, event:1000, time:12.5, mark:NAME or phase:NAME."))
+    .ok_or_else(|| {
+        format!("--at {text:?}: write peak, end, step:12, step-end:12, event:1000, time:12.5, mark:NAME or phase:NAME.")
+    })
 }
 
 /// Reads seconds as microseconds.
@@ -185,6 +218,7 @@ mod tests {
             ("peak", Some(MomentChoice::Peak)),
             ("end", Some(MomentChoice::End)),
             ("step:12", Some(MomentChoice::Step(12))),
+            ("step-end:12", Some(MomentChoice::StepEnd(12))),
             ("event:3", Some(MomentChoice::Event(3))),
             ("time:1.5", Some(MomentChoice::Time(1_500_000))),
             ("time:2s", Some(MomentChoice::Time(2_000_000))),

@@ -96,6 +96,13 @@ fn write(out: &mut String, found: &Found, is_verbose: bool) -> fmt::Result {
             writeln!(out, "  reserved by {by}: {}", changed.join(", "))?;
         }
     }
+    for (by, parts) in [("stream", &compared.streams), ("pool", &compared.pools)] {
+        let changed = parts.iter().filter(|part| part.growth() != 0);
+        let changed: Vec<String> = changed.map(|part| format!("{} {}", part.name, signed(part.growth()))).collect();
+        if !changed.is_empty() {
+            writeln!(out, "  reserved by {by}: {}", changed.join(", "))?;
+        }
+    }
     for checked in &found.gate {
         let verdict = if checked.is_tripped { "BROKEN" } else { "kept" };
         writeln!(out, "  {verdict:>6}  {checked}")?;

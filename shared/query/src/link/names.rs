@@ -121,7 +121,7 @@ pub fn column_name(column: EventColumn) -> &'static str {
 }
 
 /// Each key of a link that is no setting with what it restores, in words for people.
-const WORDS: [(&str, &str); 29] = [
+const WORDS: [(&str, &str); 30] = [
     ("file", "the file's name"),
     ("hash", "the file's identity"),
     ("session", "the session"),
@@ -136,6 +136,7 @@ const WORDS: [(&str, &str); 29] = [
     ("sel", "the selection"),
     ("r", "the range"),
     ("steps", "the compared steps"),
+    ("peaks", "the compared steps"),
     ("base", "the run that it is compared with"),
     ("f", "a filter"),
     ("q", "the search"),

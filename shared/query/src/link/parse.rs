@@ -119,6 +119,8 @@ impl Link {
             "cur" => self.cursor = Some(value.parse().ok()?),
             "sel" => self.selection = selection(value)?,
             "r" => self.range = Some(range(value)?),
+            // Of the steps. They are compared at their peaks unless `at` says otherwise.
+            "peaks" => {}
             "steps" => self.compared = Some(range(value).filter(|(earlier, later)| earlier < later)?),
             "base" => self.base = Some(BaseRun::parse(value)?),
             "f" => push(&mut self.filter, value)?,

@@ -166,10 +166,6 @@ settings! {
     fits_requested: FitsRequested(bool) = false,
     "fit" = [(true, "requested")], "the height";
 
-    /// Whether steps are compared at their peaks, not at their ends.
-    compares_peaks: ComparesPeaks(bool) = false,
-    "peaks" = [(true, "1")], "the compared steps";
-
     /// Whether the segment map has the colours of the timeline, not those of states.
     segments_by_class: SegmentsByClass(bool) = false,
     "segcolor" = [(true, "class")], "the colours of the segments", remembered;

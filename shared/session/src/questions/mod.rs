@@ -7,7 +7,6 @@
 
 mod allocations;
 mod category_rules;
-mod compare_steps;
 mod curves;
 mod details;
 mod diagnosis;

@@ -60,6 +60,7 @@ impl Answering for RunProfileQuery {
             MomentChoice::Peak,
             MomentChoice::End,
             MomentChoice::Step(2),
+            MomentChoice::StepEnd(2),
             MomentChoice::Event(device.events / 2),
             MomentChoice::Time(1),
             MomentChoice::Mark("no such mark".to_owned()),

@@ -3,6 +3,7 @@
 use query::ComparedMoment;
 use yew::prelude::*;
 
+use super::own_steps::OwnSteps;
 use super::{device_note, told_apart};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, FileEntry, FileKey, Setting, is_trace};
@@ -37,7 +38,8 @@ pub fn toolbar(model: &ModelHandle) -> Html {
             </span>
             <div class="choices" role="group" aria-label="Moment of the comparison">
                 if is_itself {
-                    { choice("moment-common", "Two steps", "Compare the peak of an early step with that of the last one", !is(ComparedMoment::Cursor), at(ComparedMoment::Common)) }
+                    { choice("moment-common", "Peaks of steps", "Compare the peaks of two steps", !(is(ComparedMoment::End) || is(ComparedMoment::Cursor)), at(ComparedMoment::Common)) }
+                    { choice("moment-end", "Ends of steps", "Compare what is live where two steps end", is(ComparedMoment::End), at(ComparedMoment::End)) }
                     { choice("moment-cursor", "Range", "Compare the ends of the selected range; without one, the start with the cursor", is(ComparedMoment::Cursor), at(ComparedMoment::Cursor)) }
                 } else {
                 { choice("moment-common", "Same step", "Compare the peak of the last step that both have; without steps, the peak of each", is(ComparedMoment::Common), at(ComparedMoment::Common)) }
@@ -46,6 +48,7 @@ pub fn toolbar(model: &ModelHandle) -> Html {
                 { choice("moment-cursor", "Cursors", "Compare where the cursor of each run is; a click on the chart below moves both", is(ComparedMoment::Cursor), at(ComparedMoment::Cursor)) }
                 }
             </div>
+            if is_itself && !is(ComparedMoment::Cursor) { <OwnSteps /> }
         </Toolbar>
     }
 }

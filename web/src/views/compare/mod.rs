@@ -4,6 +4,7 @@ mod axis;
 mod chart;
 mod choose;
 mod lines;
+mod own_steps;
 mod panes;
 mod summary;
 
@@ -14,6 +15,7 @@ use trace::units::{Bytes, counted};
 use yew::prelude::*;
 
 use self::axis::SharedAxis;
+use self::own_steps::own_moments;
 use super::controls::{sends, use_first_picture};
 use super::description::{Description, Known};
 use crate::browser::use_effect_with;
@@ -29,6 +31,7 @@ pub const DESCRIPTION: Description = Description {
         let name = |key: Option<FileKey>| key.and_then(|key| model.entry(key)).map(|file| file.name.clone());
         let base = model.base().map(|(key, _)| key);
         match (name(base), name(model.current)) {
+            (_, Some(b)) if base == model.current => format!("{b} at two moments. "),
             (Some(a), Some(b)) => format!("{b} compared with {a}. "),
             _ => String::new(),
         }
@@ -76,27 +79,6 @@ fn moments(wanted: ComparedMoment, sides: [&Side; 2], steps: Option<[&StepList; 
             let has_history = sides.iter().all(|side| side.has_history());
             both(MomentChoice::common(has_history, &a.into(), &b.into()))
         }
-    })
-}
-
-/// Returns the moments at which a run is compared with itself: the peaks of an early step and of the last one, or the ends of the
-/// selected range, and without one the start and the cursor. `None` while the steps are not known.
-fn own_moments(
-    wanted: ComparedMoment,
-    side: &Side,
-    range: Option<(u32, u32)>,
-    steps: Option<&StepList>,
-) -> Option<[MomentChoice; 2]> {
-    let (from, to) = range.unwrap_or((0, side.cursor));
-    let ends = [MomentChoice::Event(from), MomentChoice::Event(to)];
-    if wanted == ComparedMoment::Cursor {
-        return Some(ends);
-    }
-    let whole: Vec<u64> = steps?.steps.iter().filter(|step| step.is_whole).map(|step| step.number).collect();
-    Some(match whole.as_slice() {
-        // After the first step, what is allocated once is there.
-        [_, early, .., last] | [early, last] => [MomentChoice::Step(*early), MomentChoice::Step(*last)],
-        _ => ends,
     })
 }
 
@@ -149,7 +131,7 @@ fn absent(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| source::pick(&model))
     };
-    let itself = model.current.map(|key| sends(model, Action::SetBase(key, model.view.device)));
+    let itself = model.current.map(|_| sends(model, Action::CompareSteps(None)));
     let (title, hint) = match model.missing_base() {
         Some(base) => (
             format!("This link compares with {}, which is not open.", base.name),
@@ -202,7 +184,10 @@ fn Pair(props: &PairProps) -> Html {
     let settings = &model.view.settings;
     let is_itself = a.of == b.of;
     let chosen = match is_itself {
-        true => own_moments(settings.compared_moment, b, model.view.extended_range(), lists.map(|[own, _]| own)),
+        true => {
+            let range = model.view.extended_range().unwrap_or((0, b.cursor));
+            own_moments(settings.compared_moment, model.view.compared, range, lists.map(|[own, _]| own))
+        }
         false => moments(settings.compared_moment, [a, b], lists),
     };
     let asked = chosen.map(|[of_a, of_b]| {
@@ -312,20 +297,6 @@ mod tests {
         ] {
             assert_eq!(told_apart(a, b), want);
         }
-    }
-
-    #[test]
-    fn a_run_is_compared_with_itself_at_two_steps_or_where_a_range_ends() {
-        let run = side(100, 70);
-        let steps = |whole: &[u64]| -> Vec<StepSpan> { whole.iter().map(|number| step(*number, true)).collect() };
-        let list = |whole: &[u64]| StepList { steps: steps(whole), ..StepList::default() };
-        let of = |wanted, range, whole: &[u64]| own_moments(wanted, &run, range, Some(&list(whole))).unwrap();
-        let (step, event) = (|a, b| [a, b].map(MomentChoice::Step), |a, b| [a, b].map(MomentChoice::Event));
-        assert_eq!(of(ComparedMoment::Common, None, &[1, 2, 3, 9]), step(2, 9));
-        assert_eq!(of(ComparedMoment::Common, None, &[1, 9]), step(1, 9));
-        assert_eq!(of(ComparedMoment::Common, None, &[1]), event(0, 70));
-        assert_eq!(of(ComparedMoment::Cursor, Some((20, 50)), &[1, 9]), event(20, 50));
-        assert_eq!(own_moments(ComparedMoment::Common, &run, None, None), None, "the steps are not known yet");
     }
 
     #[test]

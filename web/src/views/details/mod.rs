@@ -2,7 +2,6 @@
 
 mod allocation;
 mod class;
-mod compare;
 mod facts;
 mod lifetime;
 mod line;
@@ -15,8 +14,6 @@ mod site;
 use allocation::AllocationPane;
 pub use allocation::{frame_term, search_term};
 use class::ClassPane;
-use compare::ComparePane;
-pub use compare::{steps_query, steps_text};
 pub use lifetime::{still_live, window_of};
 use line::LinePane;
 use nothing::NothingPane;
@@ -45,12 +42,10 @@ pub fn Details() -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::Select(Selection::None)))
     };
-    let compared = model.view.compared;
     // What held the memory, which is also the key to the colours, comes before everything else.
-    let is_first = selection == Selection::None && (compared, range) == (None, None);
+    let is_first = selection == Selection::None && range.is_none();
     let legend = html! { <div class="peak-legend"><Legend /></div> };
     let title = match selection {
-        Selection::None if compared.is_some() => "Steps",
         Selection::None if range.is_some() => "Range",
         Selection::None => "Details",
         Selection::Allocation(_) => "Allocation",
@@ -73,10 +68,9 @@ pub fn Details() -> Html {
             // Each part keeps an element of its own: the parts come and go, and one that renders by itself needs its place.
             <div>if is_first { { legend.clone() } }</div>
             <div>{ match selection {
-                Selection::None => match (compared, range) {
-                    (Some(steps), _) => html! { <ComparePane {steps} /> },
-                    (None, Some(range)) => html! { <RangePane {range} /> },
-                    (None, None) => html! { <NothingPane /> },
+                Selection::None => match range {
+                    Some(range) => html! { <RangePane {range} /> },
+                    None => html! { <NothingPane /> },
                 },
                 Selection::Allocation(id) => html! { <AllocationPane {id} /> },
                 Selection::Site(stack) => html! { <SitePane {stack} /> },
@@ -94,7 +88,7 @@ pub fn Details() -> Html {
             if model.view.tab == Tab::Timeline {
                 { key(&model) }
             }
-            if selection == Selection::None && range.is_none() && compared.is_none() && model.device().is_some() {
+            if selection == Selection::None && range.is_none() && model.device().is_some() {
                 <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack, or press Enter for what the event at the cursor is about." }</p>
             }
         </div>

@@ -95,7 +95,7 @@ impl PointerHandler {
         if let Some((step, (from, to))) = step.and_then(|i| Some((i, *marks.steps.positions.get(i)?))) {
             let view = self.model.now().view.clone();
             let selected = |range| marks.steps.positions.iter().position(|of| Some(*of) == range);
-            let other = view.compared.map(|(earlier, _)| earlier as usize).or_else(|| selected(view.range));
+            let other = selected(view.range).or_else(|| view.compared.map(|(earlier, _)| earlier as usize));
             let before = view.range.filter(|_| is_more).map(|(_, end)| end);
             self.model.dispatch(Action::SetRange(Some((before.unwrap_or(from), to))));
             if let Some(other) = other.filter(|_| is_more) {

@@ -4,7 +4,7 @@ use query::{Axis, Detail};
 use trace::units::counted;
 use yew::prelude::*;
 
-use crate::hooks::{ModelHandle, compare_steps, zoom_to_range};
+use crate::hooks::{ModelHandle, zoom_to_range};
 use crate::model::{Action, Setting};
 use crate::views::controls::{choice, color_menu, sends};
 use crate::widgets::toolbar::Toolbar;
@@ -26,13 +26,6 @@ pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
     let zoom = {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| zoom_to_range(&model))
-    };
-    let compare = {
-        let model = model.clone();
-        Callback::from(move |_: MouseEvent| match model.now().view.compared {
-            Some(_) => model.dispatch(Action::CompareSteps(None)),
-            None => compare_steps(&model),
-        })
     };
     let (reserved, requested) = (!model.view.settings.fits_requested, model.view.settings.fits_requested);
     html! {
@@ -57,7 +50,10 @@ pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
             </button>
             { choice("curves-toggle", "Fragmentation", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(&model, Action::ToggleCurves)) }
             if props.has_steps {
-                { choice("compare-steps", "Steps", "Compare two steps: what the later one holds more (C)", model.view.compared.is_some(), compare) }
+                <button type="button" class="toolbar-button" title="Compare two steps: what the later one holds more (C)"
+                    onclick={sends(&model, Action::CompareSteps(None))} data-testid="compare-steps">
+                    { "Compare steps" }
+                </button>
             }
             // Always there, so that nothing moves under the pointer when a range is selected.
             <button type="button" class="toolbar-button" disabled={model.view.extended_range().is_none()}
