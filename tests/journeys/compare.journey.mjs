@@ -80,6 +80,25 @@ test('the two change places, and other moments are compared', async (t) => {
   await addressSays(page, 'along', 'events');
 });
 
+test('both are compared at a pin that they have, and where one of them peaks', async (t) => {
+  const page = await openPage(t);
+  for (const file of [BEFORE, AFTER]) {
+    await page.drop(file);
+    await until('it is shown', () => text(page, 'file-menu'), (said) => said.includes(file.name));
+    await page.reach('ready');
+    await press(page, 'End');
+    await press(page, 'Shift+M');
+  }
+  await press(page, '9');
+  await at(page, 'compare-moment').click();
+  await page.tab.getByRole('button', { name: /^Pin / }).click();
+  await says(page, 'compare-moments', /A\s*event 66.*B\s*event 66/s);
+  await at(page, 'compare-moment').click();
+  await page.tab.getByRole('button', { name: /^A's peak/ }).click();
+  await says(page, 'compare-moments', /A\s*event 58.*B\s*event 58/s);
+  await addressSays(page, 'at', 'cursor');
+});
+
 test('the chart is read by key, and Back goes to the moment before', async (t) => {
   const page = await compared(t);
   await at(page, 'compare-event-axis').click();
@@ -258,6 +277,17 @@ test('a run is compared with itself at another moment', async (t) => {
   await until('what grew and what shrank', () => at(page, 'flame-sum').getAttribute('data-shrank'), (bytes) => Number(bytes) === 7 * MIB);
   await page.screenshot('compare-itself');
   await at(page, 'moment-cursor').click();
+  await says(page, 'compare-moments', /A\s*event 0.*B\s*event 58/s);
+
+  // The ends of a range are compared from its details.
+  await goTo(page, 'Timeline');
+  await press(page, '<');
+  await at(page, 'detail-range').waitFor();
+  await at(page, 'range-compare').click();
+  await says(page, 'compare-moments', /A\s*event 57.*B\s*event 58/s);
+  await page.tab.goBack();
+  await page.tab.goBack();
+  await page.tab.goBack();
   await says(page, 'compare-moments', /A\s*event 0.*B\s*event 58/s);
 
   // Elsewhere, one file is enough.

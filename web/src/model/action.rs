@@ -262,6 +262,8 @@ pub enum Action {
     ExtendRange(u32),
     /// Compares two steps of the shown run, by their places in the list of steps, in any order; `None` for an early one and the last.
     CompareSteps(Option<(u32, u32)>),
+    /// Compares two positions of the shown run, in any order, and selects the range between them.
+    CompareRange(u32, u32),
     /// Compares the shown file with a device of an open one.
     SetBase(FileKey, u32),
     /// Shows the base, and compares it with what was shown.

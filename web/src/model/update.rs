@@ -181,7 +181,18 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::CloseMenu => next.menu = None,
         Action::SetBase(key, device) => next.view.base = Some(Base::Open(key, device)),
         Action::SwapBase => swap_base(&mut next),
-        Action::CompareSteps(steps) => compare_steps(&mut next, steps),
+        Action::CompareSteps(steps) => {
+            next.view.compared = steps.map(|(a, b)| (a.min(b), a.max(b))).filter(|(a, b)| a < b);
+            if next.view.settings.compared_moment == ComparedMoment::Cursor {
+                next.view.settings.compared_moment = ComparedMoment::Common;
+            }
+            compare_with_itself(&mut next);
+        }
+        Action::CompareRange(a, b) => {
+            views::update(&mut next, Action::SetRange(Some((a, b))));
+            next.view.settings.compared_moment = ComparedMoment::Cursor;
+            compare_with_itself(&mut next);
+        }
         Action::Of(of, action) => {
             return match next.beside(of) {
                 Some(other) => next.with_beside(of, update(&other, *action)),
@@ -359,16 +370,12 @@ fn is_taken_as_base(model: &mut Model, key: FileKey) -> bool {
     false
 }
 
-/// Compares two steps of the shown run with each other.
-fn compare_steps(model: &mut Model, steps: Option<(u32, u32)>) {
-    let Some(current) = model.current else { return };
-    let view = &mut model.view;
-    view.base = Some(Base::Open(current, view.device));
-    view.compared = steps.map(|(a, b)| (a.min(b), a.max(b))).filter(|(a, b)| a < b);
-    if view.settings.compared_moment == ComparedMoment::Cursor {
-        view.settings.compared_moment = ComparedMoment::Common;
+/// Shows the comparison of the shown run with itself.
+fn compare_with_itself(model: &mut Model) {
+    if let Some(current) = model.current {
+        model.view.base = Some(Base::Open(current, model.view.device));
+        model.view.show(Tab::Compare);
     }
-    view.show(Tab::Compare);
 }
 
 /// Shows the base, and compares it with what was shown, as in the same view.

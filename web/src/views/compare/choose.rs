@@ -4,6 +4,7 @@ use query::ComparedMoment;
 use yew::prelude::*;
 
 use super::own_steps::OwnSteps;
+use super::panes::to_moments;
 use super::{device_note, told_apart};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, FileEntry, FileKey, Setting, is_trace};
@@ -49,7 +50,51 @@ pub fn toolbar(model: &ModelHandle) -> Html {
                 }
             </div>
             if is_itself && !is(ComparedMoment::Cursor) { <OwnSteps /> }
+            if !is_itself { { moments_menu(model) } }
         </Toolbar>
+    }
+}
+
+/// Returns moments that both runs have, each with its position in A and in B.
+fn shared_moments(model: &ModelHandle) -> Vec<(String, [u32; 2])> {
+    let both = || {
+        let (base, device) = model.base()?;
+        let a = model.entry(base)?;
+        // A file has the pins of one device.
+        let pins = if model.current == Some(base) { &[] } else { a.view.pins.as_slice() };
+        Some((a.summary()?.devices.get(device as usize)?, model.device()?, pins))
+    };
+    let Some((a, b, pins)) = both() else { return Vec::new() };
+    let mut found = vec![
+        ("A's peak, B at the same event".to_owned(), [a.peak_position, a.peak_position.min(b.events)]),
+        ("B's peak, A at the same event".to_owned(), [b.peak_position.min(a.events), b.peak_position]),
+    ];
+    for pin in pins {
+        let same = model.view.pins.iter().find(|other| other.name == pin.name);
+        found.extend(same.map(|other| (format!("Pin “{}”", pin.name), [pin.position, other.position])));
+    }
+    found
+}
+
+/// Renders the menu of moments to which the cursors of both can go.
+fn moments_menu(model: &ModelHandle) -> Html {
+    let Some(of) = model.base().zip(model.current.map(|key| (key, model.view.device))) else { return Html::default() };
+    let go = |positions: [u32; 2]| {
+        let (both, moment) = (
+            to_moments(model, of.into(), positions),
+            sends(model, Action::Set(Setting::ComparedMoment(ComparedMoment::Cursor))),
+        );
+        Callback::from(move |event: MouseEvent| {
+            both.emit(event.clone());
+            moment.emit(event);
+        })
+    };
+    html! {
+        <Menu label={html! { <span class="menu-label">{ "Other moment" }</span> }} name="Compare at another moment" test_id="compare-moment">
+            { for shared_moments(model).into_iter().map(|(name, positions)| {
+                html! { <button type="button" class="menu-row" key={name.clone()} onclick={go(positions)} data-testid="compare-moment-row"><span class="menu-label">{ name }</span></button> }
+            }) }
+        </Menu>
     }
 }
 

@@ -1,5 +1,6 @@
 //! The comparison in brief: the sentence, under which conditions the runs differ, and sums that add up.
 
+use query::FROM_BEFORE;
 use query::run_comparison::{ChangedPart, Comparability, RunComparison};
 use query::run_profile::{ProfiledMemory, ProfiledMoment};
 use trace::totals::difference;
@@ -159,7 +160,11 @@ fn categories(found: &RunComparison) -> Html {
         let held = found.categories.iter().filter_map(|(_, held)| held.get(run));
         held.fold(0_u64, |sum, held| sum.saturating_add(held.bytes))
     };
-    let (rest_a, rest_b) = (a.saturating_sub(listed(0)), b.saturating_sub(listed(1)));
+    let before =
+        found.lines.iter().find(|line| line.label() == FROM_BEFORE).map(|line| line.held.map(|held| held.bytes));
+    let [before_a, before_b] = before.unwrap_or_default();
+    let rest = |all: u64, listed: u64, before: u64| all.saturating_sub(listed).saturating_sub(before);
+    let (rest_a, rest_b) = (rest(a, listed(0), before_a), rest(b, listed(1), before_b));
     html! {
         <table class="compare-table" data-testid="compare-categories">
             { table_head("Used for") }
@@ -168,7 +173,10 @@ fn categories(found: &RunComparison) -> Html {
                     row(category.name(), "", [bytes_text(before.bytes), bytes_text(after.bytes)], difference(after.bytes, before.bytes))
                 }) }
                 if rest_a > 0 || rest_b > 0 {
-                { row("the rest", "Categories that hold the same in both, and what was there when recording began", [bytes_text(rest_a), bytes_text(rest_b)], difference(rest_b, rest_a)) }
+                    { row("the rest", "Categories that hold the same in both", [bytes_text(rest_a), bytes_text(rest_b)], difference(rest_b, rest_a)) }
+                }
+                if before_a > 0 || before_b > 0 {
+                    { row(FROM_BEFORE, "Tensors without a stack that were there when recording began", [bytes_text(before_a), bytes_text(before_b)], difference(before_b, before_a)) }
                 }
             </tbody>
         </table>

@@ -147,6 +147,8 @@ pub fn PinsPane() -> Html {
                 <div class="acts">
                     { act("Select as range", "pin-range", "Select what is between the two as the range",
                         range.filter(|(a, b)| a != b).map(|range| sends(&model, Action::SetRange(Some(range))))) }
+                    { act("Compare", "pin-compare", "Show what changed from the one to the other",
+                        range.filter(|(a, b)| a != b).map(|(a, b)| sends(&model, Action::CompareRange(a, b)))) }
                 </div>
             }
         </section>

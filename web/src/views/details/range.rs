@@ -53,6 +53,7 @@ pub fn RangePane(props: &RangePaneProps) -> Html {
             <header class="detail-head"><h2>{ extent(sums, has_times) }</h2></header>
             <div class="acts">
                 { act("Zoom to range", "range-zoom", "Show the range over the whole width (Enter)", Some(zoom)) }
+                { act("Compare its ends", "range-compare", "Show what changed from the start of the range to its end", Some(sends(&model, Action::CompareRange(from, to)))) }
                 { act("Clear", "range-clear", "Clear the range (Esc)", Some(sends(&model, Action::SetRange(None)))) }
             </div>
             { facts(sum_facts(&model, sums, has_times)) }
