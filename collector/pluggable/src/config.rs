@@ -27,6 +27,8 @@ pub struct Config {
     pub host: String,
     /// The process's rank in the job.
     pub rank: Option<u32>,
+    /// The number of the job's processes.
+    pub ranks: Option<u32>,
     /// The process's number.
     pub pid: Option<u32>,
     /// How events are captured, as shown to people: `every event`, `within a budget of 1 %`.
@@ -115,6 +117,7 @@ impl Config {
             host: self.host.clone(),
             job: self.job.clone(),
             rank: self.rank,
+            ranks: self.ranks,
             pid: self.pid,
             torch: self.torch.clone(),
             allocator: self.allocator.clone(),

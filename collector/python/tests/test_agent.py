@@ -285,7 +285,7 @@ class AgentTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         recorded, about = read(self.folder / "variable.rank3.vramscope")
         self.assertEqual(sum(of["action"] == "alloc" for of in recorded["device_traces"][0]), 10)
-        self.assertEqual((about["header"]["job"], about["header"]["rank"]), ("night", 3))
+        self.assertEqual([about["header"][of] for of in ("job", "rank", "ranks")], ["night", 3, 4])
 
     def test_a_program_without_a_gpu_in_use_is_left_alone(self):
         out = self.folder / "unused.vramscope"

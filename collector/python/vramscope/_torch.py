@@ -213,6 +213,7 @@ def recording(config):
         "job": config.job or job,
         "host": socket.gethostname(),
         "rank": rank,
+        "ranks": ranks if ranks > 1 else None,
         "pid": os.getpid(),
     }
     if config.out is not None:

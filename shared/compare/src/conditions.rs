@@ -42,6 +42,12 @@ pub(super) fn differences(before: &RunProfile, after: &RunProfile) -> Vec<Condit
         let named = |of: &Conditions| of.rank.map_or_else(|| "none".to_owned(), |rank| rank.to_string());
         add("rank", both(&named), "Ranks may hold other parts of a model", Comparability::WithCare);
     }
+    if let (Some(one), Some(other)) = (a.ranks, b.ranks)
+        && one != other
+    {
+        let values = [one, other].map(|ranks| Count(ranks.into()).to_string());
+        add("processes of the job", values, "What is divided among them is as well", Comparability::WithCare);
+    }
     // Blocks that a snapshot has with their stacks have lines, whenever they were made.
     let is_unnamed = [before, after].iter().any(|run| run.at_start.bytes > 0);
     if is_unnamed && !is_about(a.reserved_at_start, b.reserved_at_start) {
@@ -62,6 +68,11 @@ pub(super) fn differences(before: &RunProfile, after: &RunProfile) -> Vec<Condit
     }
     if a.failed != b.failed {
         add("requests that failed", both(&|of| Count(of.failed).to_string()), "", Comparability::Yes);
+    }
+    let inputs = [before, after].map(|run| run.inputs.bytes);
+    if inputs.iter().all(|bytes| *bytes > 0) && !is_about(before.inputs.bytes, after.inputs.bytes) {
+        let values = inputs.map(|bytes| Bytes(bytes).to_string());
+        add("inputs of the step", values, "They may not do the same work", Comparability::Yes);
     }
     if before.moment.step.is_some() && a.steps != b.steps {
         add(

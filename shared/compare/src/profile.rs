@@ -306,7 +306,11 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         }
     }
     let made = replay.allocations.made_by(part.from)..replay.allocations.made_by(part.to);
+    let mut inputs = Amount::default();
     for (id, allocation) in made.filter_map(|id| Some((id, replay.allocations.get(id)?))) {
+        if moment.step.is_some() && categories.get(id) == Category::Inputs {
+            inputs.add(allocation.requested);
+        }
         let Some(line) = lines.of(allocation.stack).filter(|_| allocation.begin > 0) else { continue };
         line.requests.add(allocation.requested);
         line.sizes = digest(line.sizes, allocation.requested);
@@ -341,6 +345,7 @@ pub fn profile(run: &Run<'_>, choice: &MomentChoice) -> Result<RunProfile, Strin
         lines,
         without_stack,
         at_start,
+        inputs,
         categories: by_category,
         streams,
         pools,

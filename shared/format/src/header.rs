@@ -19,6 +19,8 @@ pub struct Header {
     pub job: String,
     /// The process's rank within the job, if it has one.
     pub rank: Option<u32>,
+    /// The number of the job's processes, if it is known: PyTorch's world size.
+    pub ranks: Option<u32>,
     /// The number of the process on its host, if it is known.
     pub pid: Option<u32>,
     /// The PyTorch release that the allocator reproduces: `2.11`.
@@ -46,6 +48,7 @@ impl Header {
             card: known.map_or_else(String::new, |device| device.name.clone()),
             capacity: known.map_or(0, |device| device.capacity),
             rank: self.rank,
+            ranks: self.ranks,
             ..Conditions::default()
         }
     }
@@ -74,17 +77,18 @@ pub struct Device {
 impl Header {
     /// Returns the payload of a header chunk.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let optional = [self.rank.is_some(), self.pid.is_some(), !self.allocator.is_empty(), !self.faults.is_empty()];
+        let numbers = [("rank", self.rank), ("ranks", self.ranks), ("pid", self.pid)];
+        let [rank, ranks, pid] = numbers.map(|(_, number)| number.is_some());
+        let optional = [rank, ranks, pid, !self.allocator.is_empty(), !self.faults.is_empty()];
         let mut message = MapWriter::map(9 + optional.map(u32::from).iter().sum::<u32>());
         message.string("program", &self.program);
         message.string("name", &self.name);
         message.string("host", &self.host);
         message.string("job", &self.job);
-        if let Some(rank) = self.rank {
-            message.unsigned("rank", rank.into());
-        }
-        if let Some(pid) = self.pid {
-            message.unsigned("pid", pid.into());
+        for (key, number) in numbers {
+            if let Some(number) = number {
+                message.unsigned(key, number.into());
+            }
         }
         message.string("torch", &self.torch);
         if !self.allocator.is_empty() {
@@ -121,6 +125,7 @@ impl Header {
                 "host" => new.host = values.string()?,
                 "job" => new.job = values.string()?,
                 "rank" => new.rank = Some(values.number()?),
+                "ranks" => new.ranks = Some(values.number()?),
                 "pid" => new.pid = Some(values.number()?),
                 "torch" => new.torch = values.string()?,
                 "allocator" => new.allocator = values.string()?,
@@ -265,6 +270,7 @@ mod tests {
             host: "node-7".to_owned(),
             job: "ablation".to_owned(),
             rank: Some(3),
+            ranks: Some(8),
             pid: Some(4_194_304),
             torch: "2.11".to_owned(),
             allocator: "PyTorch's own".to_owned(),

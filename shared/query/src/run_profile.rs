@@ -126,6 +126,9 @@ pub struct RunProfile {
     pub without_stack: Amount,
     /// Live tensors without a stack that were there when recording began.
     pub at_start: Amount,
+    /// The inputs that it allocated in the step of the moment: its batch, or its tokens.
+    #[serde(default)]
+    pub inputs: Amount,
     /// Live tensors by category, in the order of [`Category::ALL`], without those in `at_start`.
     pub categories: Vec<Amount>,
     /// The memory of each stream that has any, in the order of first use.
@@ -160,6 +163,9 @@ pub struct Conditions {
     pub capacity: u64,
     /// The rank of the process; `None` if it has none.
     pub rank: Option<u32>,
+    /// The number of the job's processes; `None` if it is not known.
+    #[serde(default)]
+    pub ranks: Option<u32>,
     /// Bytes that were reserved when recording began.
     pub reserved_at_start: u64,
     /// Events that are missing.

@@ -1,7 +1,7 @@
 //! A toolbar of one row. What has no room in it is behind a button at its end.
 
 use wasm_bindgen::JsCast;
-use web_sys::{Element, HtmlElement, Node};
+use web_sys::{Element, Node};
 use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
@@ -27,8 +27,11 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
     {
         let (bar, row, has_more) = (bar.clone(), row.clone(), has_more.clone());
         use_effect(move || {
-            if let (Some(bar), Some(row)) = (bar.cast::<Element>(), row.cast::<HtmlElement>()) {
-                has_more.set(row.scroll_height() > bar.client_height() + 1);
+            if let (Some(bar), Some(row)) = (bar.cast::<Element>(), row.cast::<Element>()) {
+                // A menu that is open reaches below the bar, too.
+                let (end, controls) = (bar.get_bounding_client_rect().bottom(), row.children());
+                let mut controls = (0..controls.length()).filter_map(|i| controls.item(i));
+                has_more.set(controls.any(|control| control.get_bounding_client_rect().top() > end - 1.0));
             }
         });
     }

@@ -45,6 +45,7 @@ pub fn redact(header: &Header, snapshot: &mut Snapshot, redaction: &Redaction) -
         host: place(&header.host),
         job: place(&header.job),
         rank: header.rank,
+        ranks: header.ranks,
         pid: header.pid.filter(|_| redaction.has_places),
         torch: header.torch.clone(),
         allocator: header.allocator.clone(),

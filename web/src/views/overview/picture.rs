@@ -257,14 +257,11 @@ fn over(
 ) {
     let palette = &scene.palette;
     let x = Scale::new(scene.extent, plot.x, plot.right());
-    surface.text(
-        &Bytes(largest).to_string(),
-        (plot.x - 8.0, plot.y + 6.0),
-        Align::End,
-        Font::Label,
-        palette.text_dim.into(),
-    );
-    surface.text("reserved", (plot.x - 8.0, plot.y + 18.0), Align::End, Font::Label, palette.text_dim.at(0.8));
+    // The name of the strip of annotations is above.
+    let first = plot.y + if overview.annotations.is_empty() { 6.0 } else { 8.0 };
+    let bytes = Bytes(largest).to_string();
+    surface.text(&bytes, (plot.x - 8.0, first), Align::End, Font::Label, palette.text_dim.into());
+    surface.text("reserved", (plot.x - 8.0, first + 12.0), Align::End, Font::Label, palette.text_dim.at(0.8));
     x_axis(surface, scene, x, plot);
     annotations(surface, overview, palette, x, plot);
     let y = Scale::new(Window { start: 0.0, end: largest.max(1) as f64 }, plot.bottom(), plot.y);
