@@ -97,6 +97,15 @@ test('both are compared at a pin that they have, and where one of them peaks', a
   await page.tab.getByRole('button', { name: /^A's peak/ }).click();
   await says(page, 'compare-moments', /A\s*event 58.*B\s*event 58/s);
   await addressSays(page, 'at', 'cursor');
+
+  // Elsewhere both cursors are where they were.
+  await at(page, 'compare-chart').click({ position: { x: 200, y: 60 } });
+  const moments = await until('both cursors are there', () => text(page, 'compare-moments'), (said) => !said.includes('58'));
+  await addressSays(page, 'basecur', moments.match(/event (\d+)/)[1]);
+  const other = await openPage(t, { address: new URL(page.tab.url()).hash });
+  await other.load(AFTER);
+  await other.drop(BEFORE);
+  await until('the same moments', () => at(other, 'compare-moments').innerText().catch(() => ''), (said) => said.replace(/\s/g, '') === moments.replace(/\s/g, ''));
 });
 
 test('the chart is read by key, and Back goes to the moment before', async (t) => {

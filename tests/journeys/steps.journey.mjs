@@ -28,6 +28,17 @@ test('two steps are compared line by line, at their peaks and at their ends', as
   await press(page, 'Tab');
   await says(page, 'notice', /No such step. Steps run from 1 to 6/);
 
+  // A step with itself, and the other way round, are answers too.
+  await at(page, 'compare-later').fill('4');
+  await press(page, 'Enter');
+  await says(page, 'compare-sentence', /^No difference/);
+  await at(page, 'compare-later').focus();
+  await press(page, 'ArrowDown');
+  await says(page, 'compare-moments', /A\s*the end of step 4.*B\s*the end of step 3/s);
+  await at(page, 'compare-later').fill('6');
+  await press(page, 'Enter');
+  await changedLinesAre(page, [[2, 'exact', 'log']]);
+
   // A click selects the line.
   await at(page, 'compare-line-row').first().click();
   await at(page, 'detail-line').waitFor();
@@ -47,6 +58,15 @@ test('two steps are compared line by line, at their peaks and at their ends', as
   await says(page, 'compare-moments', /A\s*the peak of step 2/);
   await page.tab.goBack();
   await at(page, 'timeline-canvas').waitFor();
+});
+
+test('without steps, a run is compared from the start to the cursor, and says so', async (t) => {
+  const page = await openPage(t);
+  await page.load(trainingJob(1));
+  await press(page, 'c');
+  await says(page, 'compare', /No two steps were found: from the start to the cursor\./);
+  assert.equal(await at(page, 'moment-cursor').getAttribute('aria-pressed'), 'true');
+  assert.equal(await at(page, 'moment-end').count(), 0);
 });
 
 test('Shift-click on another step compares it with the selected one', async (t) => {

@@ -74,13 +74,10 @@ pub(super) fn differences(before: &RunProfile, after: &RunProfile) -> Vec<Condit
         let values = inputs.map(|bytes| Bytes(bytes).to_string());
         add("inputs of the step", values, "They may not do the same work", Comparability::Yes);
     }
-    if before.moment.step.is_some() && a.steps != b.steps {
-        add(
-            "steps found",
-            both(&|of| of.steps.clone()),
-            "The same number may be of another step",
-            Comparability::WithCare,
-        );
+    let are_steps = before.moment.step.is_some() && after.moment.step.is_some();
+    if are_steps && a.steps != b.steps {
+        let consequence = "The same number may be of another step";
+        add("steps found", both(&|of| of.steps.clone()), consequence, Comparability::WithCare);
     }
     found.sort_few_by_key(|found| std::cmp::Reverse(found.weight));
     found

@@ -122,13 +122,23 @@ impl RunComparison {
     }
 
     /// Returns the most that tensors requested in each whole run, if both are compared at the peaks of steps: there may have been more
-    /// outside them. Two steps of one run have the same.
+    /// outside them. A run that is compared with itself has one.
     pub fn outside_steps(&self) -> Option<[u64; 2]> {
-        let [a, b] = &self.runs;
-        let most = [a.most.allocated, b.most.allocated];
+        let most = self.runs.each_ref().map(|run| run.most.allocated);
         let are_steps = self.runs.iter().all(|run| run.moment.step.is_some() && run.moment.is_peak);
-        let is_one = (&a.name, a.device, a.most) == (&b.name, b.device, b.most) && a.moment.step != b.moment.step;
-        (are_steps && !is_one && !most.contains(&0)).then_some(most)
+        (are_steps && !self.is_of_one_run() && !most.contains(&0)).then_some(most)
+    }
+
+    /// Returns whether, as far as can be told, two moments of one run are compared.
+    pub fn is_of_one_run(&self) -> bool {
+        let [a, b] = &self.runs;
+        (&a.name, a.device, a.most) == (&b.name, b.device, b.most) && a.moment.position != b.moment.position
+    }
+
+    /// Returns the bytes of live tensors without a stack that were there when recording began, in each run. They have no category.
+    pub fn at_start(&self) -> [u64; 2] {
+        let line = self.lines.iter().find(|line| line.label() == FROM_BEFORE);
+        line.map(|line| line.held.map(|held| held.bytes)).unwrap_or_default()
     }
 
     /// Returns whether lines can be told apart in both runs.

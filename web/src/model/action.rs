@@ -260,7 +260,7 @@ pub enum Action {
     /// Moves the cursor to a position, and the end of the range that is at the cursor with it. Without such an end, a
     /// new range begins at the cursor.
     ExtendRange(u32),
-    /// Compares two steps of the shown run, by their places in the list of steps, in any order; `None` for an early one and the last.
+    /// Compares two steps of the shown run, by their places in the list of steps; `None` for an early one and the last.
     CompareSteps(Option<(u32, u32)>),
     /// Compares two positions of the shown run, in any order, and selects the range between them.
     CompareRange(u32, u32),

@@ -1,5 +1,6 @@
 //! The run that the current one is compared with.
 
+use query::ComparedMoment;
 use query::link::{BaseRun, RunId};
 
 use super::state::{FileEntry, FileKey, Model, Phase};
@@ -74,6 +75,31 @@ impl Model {
         changed.pane.clone_from(&self.pane);
         changed.history.clone_from(&self.history);
         changed
+    }
+
+    /// Returns the cursor of the base, if the two are compared at their cursors and the base has one of its own.
+    pub(super) fn base_cursor(&self) -> Option<u32> {
+        if self.view.settings.compared_moment != ComparedMoment::Cursor {
+            return None;
+        }
+        match self.base() {
+            Some((key, _)) if self.current == Some(key) => None,
+            Some((key, _)) if self.view.base_cursor.is_none() => self.entry(key).map(|file| file.view.cursor),
+            _ => self.view.base_cursor,
+        }
+    }
+
+    /// Gives the base the cursor that a link says it has, once it is open.
+    pub(super) fn settle_base(&mut self) {
+        let Some((cursor, (key, device))) = self.view.base_cursor.zip(self.base()) else { return };
+        let is_other = self.current != Some(key);
+        let file = self.files.iter_mut().find(|file| file.key == key);
+        let Some(file) = file.filter(|file| file.summary().is_some()) else { return };
+        let events = file.summary().and_then(|summary| Some(summary.devices.get(device as usize)?.events));
+        if let Some(events) = events.filter(|_| is_other) {
+            file.view.cursor = cursor.min(events);
+        }
+        self.view.base_cursor = None;
     }
 
     /// Returns what a link says of the base.
@@ -181,6 +207,28 @@ mod tests {
         let open = [added(0, "other name"), read(0, &[5, 6]), Action::FileHashed { key: FileKey(0), hash }];
         let found = open.into_iter().fold(waits, |model, action| update(&model, action));
         assert_eq!(found.base(), Some((FileKey(0), 1)));
+    }
+
+    #[test]
+    fn a_link_has_the_cursor_of_its_base_if_cursors_are_compared() {
+        let cursors = Action::Set(Setting::ComparedMoment(ComparedMoment::Cursor));
+        let moved = Action::Of((FileKey(0), 0), Box::new(Action::SetCursor(3)));
+        let own = [Action::SetTab(Tab::Compare), cursors, moved, Action::SetCursor(7)];
+        let model = own.into_iter().fold(two(), |model, action| update(&model, action));
+        let link = model.view_link().unwrap();
+        assert_eq!((link.cursor, link.base_cursor), (Some(7), Some(3)));
+        // Elsewhere, the base may be opened first or last.
+        let (a, b) = ([added(0, "a"), read(0, &[10, 20])], [added(1, "b"), read(1, &[30])]);
+        for files in [[a.clone(), b.clone()], [b, a]] {
+            let link = Link { file: Some("b".to_owned()), ..link.clone() };
+            let first = [Action::LinkRead(Box::new(link.into()))];
+            let other = after(first.into_iter().chain(files.into_iter().flatten()));
+            let other = update(&other, Action::SelectFile(FileKey(1)));
+            assert_eq!(other.view_link().unwrap().base_cursor, Some(3));
+            assert_eq!((other.view.cursor, other.entry(FileKey(0)).unwrap().view.cursor), (7, 3));
+        }
+        let peaks = update(&model, Action::Set(Setting::ComparedMoment(ComparedMoment::Peak)));
+        assert_eq!(peaks.view_link().unwrap().base_cursor, None);
     }
 
     #[test]

@@ -432,7 +432,8 @@ impl Model {
     pub fn view_link(&self) -> Option<Link> {
         self.shared_summary()?;
         let base = self.view.shows(Tab::Compare).then(|| self.base_run()).flatten();
-        Some(Link { base, ..self.view.link(self.device()) })
+        let base_cursor = base.as_ref().and_then(|_| self.base_cursor());
+        Some(Link { base, base_cursor, ..self.view.link(self.device()) })
     }
 
     /// Returns the link to a session that is shown.

@@ -182,7 +182,8 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::SetBase(key, device) => next.view.base = Some(Base::Open(key, device)),
         Action::SwapBase => swap_base(&mut next),
         Action::CompareSteps(steps) => {
-            next.view.compared = steps.map(|(a, b)| (a.min(b), a.max(b))).filter(|(a, b)| a < b);
+            // It may have said that there is no such step.
+            (next.view.compared, next.notice) = (steps, None);
             if next.view.settings.compared_moment == ComparedMoment::Cursor {
                 next.view.settings.compared_moment = ComparedMoment::Common;
             }
@@ -220,6 +221,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::Rested => next.history.rest(),
         other => change_view(&mut next, other),
     }
+    next.settle_base();
     // However its dialog was closed.
     if next.dialog != Some(Dialog::Offer) {
         next.offer = None;

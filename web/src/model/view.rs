@@ -34,10 +34,12 @@ pub struct View {
     pub settings: Settings,
     /// The selected range of positions. A range without an extent is a mark from which it can be extended.
     pub range: Option<(u32, u32)>,
-    /// The steps at which a run is compared with itself, the earlier one first, by their places in the list of steps.
+    /// The steps at which a run is compared with itself, that of A first, by their places in the list of steps.
     pub compared: Option<(u32, u32)>,
     /// The run that this one is compared with, once it was chosen.
     pub base: Option<Base>,
+    /// The cursor that a link gives the base, until the base is open.
+    pub base_cursor: Option<u32>,
     /// The filters: search terms.
     pub filter: Vec<String>,
     /// The highlighted search term: everything else is painted faint.
@@ -90,6 +92,7 @@ impl Default for View {
             range: None,
             compared: None,
             base: None,
+            base_cursor: None,
             filter: Vec::new(),
             highlight: None,
             curves: Vec::new(),
@@ -310,6 +313,7 @@ impl View {
         view.range = link.range.map(|(from, to)| (from.min(device.events), to.min(device.events)));
         view.compared = link.compared;
         view.base = link.base.clone().map(|base| Base::Linked(Box::new(base)));
+        view.base_cursor = link.base_cursor;
         view.settings = link.settings.clone();
         view.filter.clone_from(&link.filter);
         view.highlight.clone_from(&link.highlight);
@@ -350,6 +354,7 @@ impl View {
             range: self.range,
             compared: self.compared.filter(|_| self.shows(Tab::Compare)),
             base: None,
+            base_cursor: None,
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),
             curves: self.curves.clone(),

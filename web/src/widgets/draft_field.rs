@@ -52,6 +52,11 @@ pub fn DraftField(props: &DraftFieldProps) -> Html {
         let finish = finish.clone();
         Callback::from(move |_: FocusEvent| finish())
     };
+    // The arrows of a number change it and are done.
+    let onchange = {
+        let finish = finish.clone();
+        Callback::from(move |_: Event| finish())
+    };
     let onkeydown = {
         let draft = draft.clone();
         Callback::from(move |event: KeyboardEvent| match event.key().as_str() {
@@ -68,6 +73,6 @@ pub fn DraftField(props: &DraftFieldProps) -> Html {
     html! {
         <input type={props.kind.clone()} autocomplete="off" spellcheck="false" aria-label={props.name.clone()}
             placeholder={props.placeholder.clone()} maxlength={props.most.map(|most| most.to_string())} value={shown}
-            {oninput} {onblur} {onkeydown} data-testid={props.test_id.clone()} />
+            {oninput} {onchange} {onblur} {onkeydown} data-testid={props.test_id.clone()} />
     }
 }

@@ -1,7 +1,7 @@
 //! The comparison as JSON. Bytes are whole numbers; fields are only ever added.
 
 use compare::gate::Checked;
-use query::run_comparison::{ChangedLine, ChangedPart, Comparability, ComparedRun, ConditionDifference};
+use query::run_comparison::{ChangedLine, ChangedPart, Comparability, ComparedRun, ConditionDifference, RunComparison};
 use query::run_profile::ProfiledMemory;
 use query::{function_of, location_of};
 use serde::Serialize;
@@ -22,6 +22,7 @@ pub(super) struct Document<'a> {
     accounting: Accounting,
     /// Their growths add up to that of `peak`.
     lines: Vec<Line<'a>>,
+    /// Those that changed; what was there when recording began is `at_start`. Their growths add up to that of `peak`.
     categories: Vec<CategoryChange>,
     /// Each stream, if there are several. What is reserved for them adds up to `reserved`.
     streams: Vec<PartChange<'a>>,
@@ -169,20 +170,19 @@ pub(super) fn document(found: &Found) -> Document<'_> {
             outside: a.memory.outside.zip(b.memory.outside).map(|(a, b)| difference(b, a)),
         },
         lines: compared.lines.iter().map(line).collect(),
-        categories: compared
-            .categories
-            .iter()
-            .map(|(category, [a, b])| CategoryChange {
-                category: category.code(),
-                a_bytes: a.bytes,
-                b_bytes: b.bytes,
-                delta: difference(b.bytes, a.bytes),
-            })
-            .collect(),
+        categories: categories(compared),
         streams: compared.streams.iter().map(part).collect(),
         pools: compared.pools.iter().map(part).collect(),
         gate: found.gate.iter().map(gate).collect(),
     }
+}
+
+fn categories(compared: &RunComparison) -> Vec<CategoryChange> {
+    let change =
+        |category, [a, b]: [u64; 2]| CategoryChange { category, a_bytes: a, b_bytes: b, delta: difference(b, a) };
+    let told = compared.categories.iter().map(|(category, held)| change(category.code(), held.map(|held| held.bytes)));
+    let at_start = compared.at_start();
+    told.chain((at_start[0] != at_start[1]).then(|| change("at_start", at_start))).collect()
 }
 
 fn part(part: &ChangedPart) -> PartChange<'_> {

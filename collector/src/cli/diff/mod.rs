@@ -135,9 +135,15 @@ impl Diff {
     fn moments(&self) -> Result<Option<[MomentChoice; 2]>, String> {
         Ok(match self.at.as_slice() {
             [] => None,
+            [one] if self.after.is_none() => {
+                moment(one)?;
+                return Err(format!(
+                    "One run is compared at two moments. Add another, such as --at {one} --at end, or a run."
+                ));
+            }
             [one] => Some([moment(one)?, moment(one)?]),
             [one, other] => Some([moment(one)?, moment(other)?]),
-            _ => return Err("Two runs have two moments. Give --at once or twice.".to_owned()),
+            _ => return Err("A comparison has two moments. Give --at once for both, or twice.".to_owned()),
         })
     }
 
@@ -150,7 +156,7 @@ impl Diff {
             Some(at) => at,
             None => run.whole_steps().early_and_last().map(|steps| steps.map(MomentChoice::Step)).ok_or_else(|| {
                 format!(
-                    "{} has no two steps to compare. Name another run, or two moments: --at event:1000 --at end.",
+                    "{} has no two steps to compare. Name another run, or two moments: --at peak --at end.",
                     run.name
                 )
             })?,

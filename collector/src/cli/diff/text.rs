@@ -80,7 +80,7 @@ fn write(out: &mut String, found: &Found, is_verbose: bool) -> fmt::Result {
         signed(compared.signed_growth(ProfiledMemory::gaps)),
     )?;
     let [a, b] = compared.runs.each_ref().map(|run| run.most);
-    if a.reserved > 0 && b.reserved > 0 {
+    if a.reserved > 0 && b.reserved > 0 && !compared.is_of_one_run() {
         writeln!(
             out,
             "  whole run: peak {} → {}, most reserved {} → {}",
@@ -92,13 +92,6 @@ fn write(out: &mut String, found: &Found, is_verbose: bool) -> fmt::Result {
     }
     for (by, parts) in [("stream", &compared.streams), ("pool", &compared.pools)] {
         let changed: Vec<String> = changed_parts(parts).collect();
-        if !changed.is_empty() {
-            writeln!(out, "  reserved by {by}: {}", changed.join(", "))?;
-        }
-    }
-    for (by, parts) in [("stream", &compared.streams), ("pool", &compared.pools)] {
-        let changed = parts.iter().filter(|part| part.growth() != 0);
-        let changed: Vec<String> = changed.map(|part| format!("{} {}", part.name, signed(part.growth()))).collect();
         if !changed.is_empty() {
             writeln!(out, "  reserved by {by}: {}", changed.join(", "))?;
         }

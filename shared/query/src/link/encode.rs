@@ -59,6 +59,9 @@ impl fmt::Display for Link {
         if let Some(base) = &self.base {
             write!(f, "&base={base}")?;
         }
+        if let Some(cursor) = self.base_cursor {
+            write!(f, "&basecur={cursor}")?;
+        }
         for term in &self.filter {
             write!(f, "&f={}", Encoded(term))?;
         }

@@ -100,10 +100,12 @@ pub struct Link {
     pub settings: Settings,
     /// The selected range of positions.
     pub range: Option<(u32, u32)>,
-    /// Two steps that are compared, the earlier one first, by their places in the list of steps.
+    /// Two steps that are compared, that of A first, by their places in the list of steps.
     pub compared: Option<(u32, u32)>,
     /// The run that this one is compared with, if it was chosen.
     pub base: Option<BaseRun>,
+    /// Its cursor, as a position, if the two are compared at their cursors.
+    pub base_cursor: Option<u32>,
     /// The terms of the filter.
     pub filter: Vec<String>,
     /// The highlighted term.

@@ -121,7 +121,7 @@ pub fn column_name(column: EventColumn) -> &'static str {
 }
 
 /// Each key of a link that is no setting with what it restores, in words for people.
-const WORDS: [(&str, &str); 30] = [
+const WORDS: [(&str, &str); 31] = [
     ("file", "the file's name"),
     ("hash", "the file's identity"),
     ("session", "the session"),
@@ -138,6 +138,7 @@ const WORDS: [(&str, &str); 30] = [
     ("steps", "the compared steps"),
     ("peaks", "the compared steps"),
     ("base", "the run that it is compared with"),
+    ("basecur", "the cursor of that run"),
     ("f", "a filter"),
     ("q", "the search"),
     ("curve", "a curve"),

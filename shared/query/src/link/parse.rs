@@ -121,7 +121,8 @@ impl Link {
             "r" => self.range = Some(range(value)?),
             // Of the steps. They are compared at their peaks unless `at` says otherwise.
             "peaks" => {}
-            "steps" => self.compared = Some(range(value).filter(|(earlier, later)| earlier < later)?),
+            "steps" => self.compared = Some(pair(value)?),
+            "basecur" => self.base_cursor = Some(value.parse().ok()?),
             "base" => self.base = Some(BaseRun::parse(value)?),
             "f" => push(&mut self.filter, value)?,
             "q" => self.highlight = Some((!value.is_empty()).then(|| value.to_owned())?),
@@ -208,10 +209,13 @@ pub(super) fn window(text: &str) -> Option<Window> {
     (start.is_finite() && end.is_finite() && start < end).then_some(Window { start, end })
 }
 
+fn pair(text: &str) -> Option<(u32, u32)> {
+    let (one, other) = text.split_once(',')?;
+    Some((one.parse().ok()?, other.parse().ok()?))
+}
+
 fn range(text: &str) -> Option<(u32, u32)> {
-    let (from, to) = text.split_once(',')?;
-    let (from, to) = (from.parse().ok()?, to.parse().ok()?);
-    (from <= to).then_some((from, to))
+    pair(text).filter(|(from, to)| from <= to)
 }
 
 fn selection(text: &str) -> Option<Selection> {

@@ -78,7 +78,7 @@ fn what_makes_no_sense_is_named_and_the_rest_is_kept() {
         ("segzoom=inf", "the zoom of the segments"),
         ("zoom=1,,2", "the zoom of the flame graph"),
         ("fit=all", "the height"),
-        ("steps=3,3", "the compared steps"),
+        ("steps=3", "the compared steps"),
         ("base=0,nothing,a.pickle", "the run that it is compared with"),
         ("base=x,,a.pickle", "the run that it is compared with"),
         ("at=noon", "the moment of the comparison"),
@@ -203,7 +203,6 @@ fn pins() -> impl Strategy<Value = Vec<Pin>> {
 fn links() -> impl Strategy<Value = Link> {
     let terms = || prop::collection::hash_set("\\PC{1,12}", 0..4).prop_map(|set| set.into_iter().collect());
     let range = || any::<(u32, u32)>().prop_map(|(a, b)| (a.min(b), a.max(b)));
-    let steps = range().prop_filter("two steps", |(a, b)| a < b);
     let hash = any::<[u8; 32]>().prop_map(|digest| FileHash::of_digest(&digest));
     let whose = (prop::option::of(".{0,20}"), prop::option::of(hash), prop::option::of("[a-z2-7]{26}"));
     let place = (any::<u32>(), prop::sample::select(&Tab::ALL), prop::sample::select(&AXES), windows(), windows());
@@ -211,7 +210,7 @@ fn links() -> impl Strategy<Value = Link> {
         let id = digest.map_or(RunId::Name, |digest| RunId::File(FileHash::of_digest(&digest)));
         BaseRun { device, id, name }
     });
-    let compared = (prop::option::of(steps), prop::option::of(base));
+    let compared = (prop::option::of(any::<(u32, u32)>()), prop::option::of((base, prop::option::of(any::<u32>()))));
     let marked = (prop::option::of(any::<u32>()), selections(), prop::option::of(range()), compared);
     let set = prop::sample::subsequence(Setting::all(), 0..Setting::all().len());
     let curves = prop::sample::subsequence(&Measure::ALL, 0..5);
@@ -246,7 +245,8 @@ fn links() -> impl Strategy<Value = Link> {
             settings,
             range: marked.2,
             compared: marked.3.0,
-            base: marked.3.1,
+            base: marked.3.1.clone().map(|(base, _)| base),
+            base_cursor: marked.3.1.and_then(|(_, cursor)| cursor),
             filter: typed.0,
             highlight: typed.1,
             curves,

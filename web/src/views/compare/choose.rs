@@ -3,7 +3,7 @@
 use query::ComparedMoment;
 use yew::prelude::*;
 
-use super::own_steps::OwnSteps;
+use super::own_steps::OwnMoments;
 use super::panes::to_moments;
 use super::{device_note, told_apart};
 use crate::hooks::ModelHandle;
@@ -37,20 +37,17 @@ pub fn toolbar(model: &ModelHandle) -> Html {
                 <span class="compare-key is-b">{ "B" }</span>
                 <span class="compare-name" data-testid="compare-b">{ name_b }</span>
             </span>
-            <div class="choices" role="group" aria-label="Moment of the comparison">
-                if is_itself {
-                    { choice("moment-common", "Peaks of steps", "Compare the peaks of two steps", !(is(ComparedMoment::End) || is(ComparedMoment::Cursor)), at(ComparedMoment::Common)) }
-                    { choice("moment-end", "Ends of steps", "Compare what is live where two steps end", is(ComparedMoment::End), at(ComparedMoment::End)) }
-                    { choice("moment-cursor", "Range", "Compare the ends of the selected range; without one, the start with the cursor", is(ComparedMoment::Cursor), at(ComparedMoment::Cursor)) }
-                } else {
-                { choice("moment-common", "Same step", "Compare the peak of the last step that both have; without steps, the peak of each", is(ComparedMoment::Common), at(ComparedMoment::Common)) }
-                { choice("moment-peak", "Peaks", "Compare the peak of each run", is(ComparedMoment::Peak), at(ComparedMoment::Peak)) }
-                { choice("moment-end", "Ends", "Compare the ends of the traces", is(ComparedMoment::End), at(ComparedMoment::End)) }
-                { choice("moment-cursor", "Cursors", "Compare where the cursor of each run is; a click on the chart below moves both", is(ComparedMoment::Cursor), at(ComparedMoment::Cursor)) }
-                }
-            </div>
-            if is_itself && !is(ComparedMoment::Cursor) { <OwnSteps /> }
-            if !is_itself { { moments_menu(model) } }
+            if is_itself {
+                <OwnMoments />
+            } else {
+                <div class="choices" role="group" aria-label="Moment of the comparison">
+                    { choice("moment-common", "Same step", "Compare the peak of the last step that both have; without steps, the peak of each", is(ComparedMoment::Common), at(ComparedMoment::Common)) }
+                    { choice("moment-peak", "Peaks", "Compare the peak of each run", is(ComparedMoment::Peak), at(ComparedMoment::Peak)) }
+                    { choice("moment-end", "Ends", "Compare the ends of the traces", is(ComparedMoment::End), at(ComparedMoment::End)) }
+                    { choice("moment-cursor", "Cursors", "Compare where the cursor of each run is; a click on the chart below moves both", is(ComparedMoment::Cursor), at(ComparedMoment::Cursor)) }
+                </div>
+                { moments_menu(model) }
+            }
         </Toolbar>
     }
 }
@@ -65,10 +62,13 @@ fn shared_moments(model: &ModelHandle) -> Vec<(String, [u32; 2])> {
         Some((a.summary()?.devices.get(device as usize)?, model.device()?, pins))
     };
     let Some((a, b, pins)) = both() else { return Vec::new() };
-    let mut found = vec![
-        ("A's peak, B at the same event".to_owned(), [a.peak_position, a.peak_position.min(b.events)]),
-        ("B's peak, A at the same event".to_owned(), [b.peak_position.min(a.events), b.peak_position]),
-    ];
+    let mut found = Vec::new();
+    if a.peak_position <= b.events {
+        found.push(("A's peak, B at the same event".to_owned(), [a.peak_position; 2]));
+    }
+    if b.peak_position <= a.events {
+        found.push(("B's peak, A at the same event".to_owned(), [b.peak_position; 2]));
+    }
     for pin in pins {
         let same = model.view.pins.iter().find(|other| other.name == pin.name);
         found.extend(same.map(|other| (format!("Pin “{}”", pin.name), [pin.position, other.position])));
@@ -79,6 +79,10 @@ fn shared_moments(model: &ModelHandle) -> Vec<(String, [u32; 2])> {
 /// Renders the menu of moments to which the cursors of both can go.
 fn moments_menu(model: &ModelHandle) -> Html {
     let Some(of) = model.base().zip(model.current.map(|key| (key, model.view.device))) else { return Html::default() };
+    let moments = shared_moments(model);
+    if moments.is_empty() {
+        return Html::default();
+    }
     let go = |positions: [u32; 2]| {
         let (both, moment) = (
             to_moments(model, of.into(), positions),
@@ -90,8 +94,8 @@ fn moments_menu(model: &ModelHandle) -> Html {
         })
     };
     html! {
-        <Menu label={html! { <span class="menu-label">{ "Other moment" }</span> }} name="Compare at another moment" test_id="compare-moment">
-            { for shared_moments(model).into_iter().map(|(name, positions)| {
+        <Menu label={html! { <span class="menu-label">{ "Peak or pin" }</span> }} name="Compare where one peaks, or at a pin of both" test_id="compare-moment">
+            { for moments.into_iter().map(|(name, positions)| {
                 html! { <button type="button" class="menu-row" key={name.clone()} onclick={go(positions)} data-testid="compare-moment-row"><span class="menu-label">{ name }</span></button> }
             }) }
         </Menu>

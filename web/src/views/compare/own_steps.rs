@@ -1,12 +1,15 @@
 //! A run that is compared with itself: at which two moments.
 
+use std::rc::Rc;
+
 use query::run_profile::{MomentChoice, WholeSteps};
 use query::{Answer, Axis, ComparedMoment, Query, StepList, StepSpan, StepsQuery};
 use trace::units::Count;
 use yew::prelude::*;
 
-use crate::hooks::{use_answer, use_model};
-use crate::model::Action;
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Action, Setting};
+use crate::views::controls::{choice, sends};
 use crate::widgets::draft_field::DraftField;
 use crate::widgets::format::counted;
 
@@ -38,44 +41,69 @@ pub(super) fn own_moments(
     Some(own_steps(chosen, list?).map_or(ends, |steps| steps.map(|step| moment(step.number))))
 }
 
-/// The fields that choose the two steps; nothing without steps.
+/// The moments at which a run is compared with itself: which kind, and of steps, which two. Without steps there are ranges alone.
 #[component]
-pub(super) fn OwnSteps() -> Html {
+pub(super) fn OwnMoments() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::Steps(StepsQuery { axis: Axis::Event })));
-    let Some(Answer::Steps(list)) = answer.as_deref() else { return html! {} };
-    let Some(steps) = own_steps(model.view.compared, list) else { return html! {} };
-    let places = steps.map(|step| list.steps.iter().position(|other| other == step).unwrap_or_default() as u32);
+    let list = match answer.as_deref() {
+        Some(Answer::Steps(list)) => list,
+        Some(_) => &StepList::default(),
+        None => return html! {},
+    };
+    let steps = own_steps(model.view.compared, list);
+    let wanted = model.view.settings.compared_moment;
+    let is_range = wanted == ComparedMoment::Cursor || steps.is_none();
+    let at = |moment| sends(&model, Action::Set(Setting::ComparedMoment(moment)));
+    let note = match (steps, is_range) {
+        (Some(_), false) => format!("of {}, {}", counted(list.steps.len() as u64, "step"), list.source),
+        (None, _) if model.view.extended_range().is_some() => "No two steps were found.".to_owned(),
+        (None, _) => "No two steps were found: from the start to the cursor.".to_owned(),
+        _ if model.view.extended_range().is_some() => String::new(),
+        _ => "No range is selected: from the start to the cursor.".to_owned(),
+    };
+    html! {
+        <>
+            <div class="choices" role="group" aria-label="Moment of the comparison">
+                if steps.is_some() {
+                    { choice("moment-common", "Peaks of steps", "Compare the peaks of two steps", !is_range && wanted != ComparedMoment::End, at(ComparedMoment::Common)) }
+                    { choice("moment-end", "Ends of steps", "Compare what is live where two steps end", !is_range && wanted == ComparedMoment::End, at(ComparedMoment::End)) }
+                }
+                { choice("moment-cursor", "Range", "Compare the ends of the selected range; without one, the start with the cursor", is_range, at(ComparedMoment::Cursor)) }
+            </div>
+            <span class="compare-steps">
+                if let Some(steps) = steps.filter(|_| !is_range) { { fields(&model, &answer, steps) } }
+                <span class="dim">{ note }</span>
+            </span>
+        </>
+    }
+}
+
+/// Renders the fields that choose the two steps.
+fn fields(model: &ModelHandle, answer: &Option<Rc<Answer>>, steps: [&StepSpan; 2]) -> Html {
     let choose = |run: usize| {
-        let (model, answer) = (model.clone(), answer.clone());
+        let (model, answer, numbers) = (model.clone(), answer.clone(), steps.map(|step| step.number));
         Callback::from(move |typed: String| {
             let Some(Answer::Steps(list)) = answer.as_deref() else { return };
-            let wanted = typed.trim().parse::<u64>().ok();
-            let place = list.steps.iter().position(|step| Some(step.number) == wanted);
-            let mut places = places;
-            if let (Some(place), Some(changed)) = (place, places.get_mut(run)) {
-                *changed = place as u32;
-                model.dispatch(Action::CompareSteps(Some(places.into())));
+            let mut wanted = numbers.map(Some);
+            if let Some(changed) = wanted.get_mut(run) {
+                *changed = typed.trim().parse::<u64>().ok();
+            }
+            let place = |number: Option<u64>| list.steps.iter().position(|step| Some(step.number) == number);
+            if let [Some(a), Some(b)] = wanted.map(place) {
+                model.dispatch(Action::CompareSteps(Some((a as u32, b as u32))));
             } else if let (Some(first), Some(last)) = (list.steps.first(), list.steps.last()) {
                 let (first, last) = (Count(first.number), Count(last.number));
                 model.dispatch(Action::Notify(format!("No such step. Steps run from {first} to {last}.")));
             }
         })
     };
-    let field = |run: usize, name: &'static str, test_id: &'static str| {
-        let step = steps.get(run).copied();
-        let number = step.map_or_else(String::new, |step| step.number.to_string());
-        let cut = step.filter(|step| !step.is_whole).map(|_| " (cut off)");
-        html! { <><DraftField kind="number" {name} value={number} on_finish={choose(run)} {test_id} />{ cut }</> }
+    let field = |run: usize, step: &StepSpan, name: &'static str, test_id: &'static str| {
+        let cut = (!step.is_whole).then_some(" (cut off)");
+        html! { <><DraftField kind="number" {name} value={step.number.to_string()} on_finish={choose(run)} {test_id} />{ cut }</> }
     };
-    let note = format!("of {}, {}", counted(list.steps.len() as u64, "step"), list.source);
-    html! {
-        <span class="compare-steps" title="The steps that are compared, by their numbers">
-            { "Step " }{ field(0, "Step of A", "compare-earlier") }
-            { " → step " }{ field(1, "Step of B", "compare-later") }
-            <span class="dim">{ note }</span>
-        </span>
-    }
+    let [a, b] = steps;
+    html! { <>{ "Step " }{ field(0, a, "Step of A", "compare-earlier") }{ " → step " }{ field(1, b, "Step of B", "compare-later") }</> }
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ fn accounting(found: &RunComparison) -> Html {
                 { part("+ waiting", "Freed, but waiting for a stream", &ProfiledMemory::waiting) }
                 { part("+ free gaps", "Reserved, and in no block in use", &ProfiledMemory::gaps) }
                 { part("= reserved", "Taken from the driver", &|memory| signed_of(memory.reserved)) }
-                if most.iter().all(|most| most.reserved > 0) {
+                if most.iter().all(|most| most.reserved > 0) && !found.is_of_one_run() {
                     { whole("peak of the run", "The most that tensors requested in the whole run", most.map(|most| most.allocated)) }
                     { whole("most reserved", "The most that was taken from the driver in the whole run", most.map(|most| most.reserved)) }
                 }
@@ -160,9 +160,7 @@ fn categories(found: &RunComparison) -> Html {
         let held = found.categories.iter().filter_map(|(_, held)| held.get(run));
         held.fold(0_u64, |sum, held| sum.saturating_add(held.bytes))
     };
-    let before =
-        found.lines.iter().find(|line| line.label() == FROM_BEFORE).map(|line| line.held.map(|held| held.bytes));
-    let [before_a, before_b] = before.unwrap_or_default();
+    let [before_a, before_b] = found.at_start();
     let rest = |all: u64, listed: u64, before: u64| all.saturating_sub(listed).saturating_sub(before);
     let (rest_a, rest_b) = (rest(a, listed(0), before_a), rest(b, listed(1), before_b));
     html! {

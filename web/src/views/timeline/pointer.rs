@@ -98,8 +98,8 @@ impl PointerHandler {
             let other = selected(view.range).or_else(|| view.compared.map(|(earlier, _)| earlier as usize));
             let before = view.range.filter(|_| is_more).map(|(_, end)| end);
             self.model.dispatch(Action::SetRange(Some((before.unwrap_or(from), to))));
-            if let Some(other) = other.filter(|_| is_more) {
-                self.model.dispatch(Action::CompareSteps(Some((other as u32, step as u32))));
+            if let Some(other) = other.filter(|other| is_more && *other != step) {
+                self.model.dispatch(Action::CompareSteps(Some((other.min(step) as u32, other.max(step) as u32))));
             }
             return true;
         }
