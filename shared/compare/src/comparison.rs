@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// Four steps, each of which keeps 1 MiB; the second of them also has 7 MiB that it frees.
+    /// Four steps. Each has an activation of twice its number in MiB, and keeps 1 MiB.
     #[test]
     fn two_steps_of_one_run_are_compared_at_their_peaks_or_at_their_ends() {
         let mut text = "segment_alloc 0x40000000 4294967296".to_owned();

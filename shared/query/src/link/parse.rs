@@ -119,7 +119,7 @@ impl Link {
             "cur" => self.cursor = Some(value.parse().ok()?),
             "sel" => self.selection = selection(value)?,
             "r" => self.range = Some(range(value)?),
-            // Of the steps. They are compared at their peaks unless `at` says otherwise.
+            // Older links say here whether steps are compared at their peaks. Now `at` does.
             "peaks" => {}
             "steps" => self.compared = Some(pair(value)?),
             "basecur" => self.base_cursor = Some(value.parse().ok()?),
