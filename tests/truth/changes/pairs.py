@@ -53,6 +53,31 @@ PARAMETERS = FLOAT * (
 LOSS_LINE = "loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())\n"
 STEP_LINE = "        loss = loss_of(model, tokens)\n"
 
+INPUTS = ("inputs of the step",)
+
+
+def batches_from(memory):
+    """Edits: each batch is made on the host, in this memory."""
+    made = 'tokens = torch.randint(0, WORDS, (BATCH, LENGTH), device="cuda")'
+    return [(made, f'tokens = torch.randint(0, WORDS, (BATCH, LENGTH)){memory}.to("cuda")')]
+
+
+def sharded(ranks):
+    """Edits: this process is one of several that share the model, without the others."""
+    imported = """from torch.distributed import device_mesh, init_process_group
+from torch.distributed.fsdp import fully_shard
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from model import"""
+    made = f"""    init_process_group("fake", rank=0, world_size={ranks}, store=FakeStore())
+    mesh = device_mesh.init_device_mesh("cuda", ({ranks},))
+    model = Transformer(words=WORDS).to("cuda")
+    for part in [*model.blocks, model]:
+        fully_shard(part, mesh=mesh)
+"""
+    return [("from model import", imported), ('    model = Transformer(words=WORDS).to("cuda")\n', made)]
+
+
 PAIRS = [
     pair("leak", "Each step keeps a tensor of 2 MiB.",
          [(STEP_LINE, STEP_LINE + "        kept.append(torch.zeros(512, 1024, device='cuda'))\n")],
@@ -64,10 +89,15 @@ PAIRS = [
          [("def loss_of(model, tokens):\n", "KEPT = []\n\n\ndef loss_of(model, tokens):\n"),
           ("    return loss\n\n\ndef train", "    KEPT.append(logits.detach().clone())\n    return loss\n\n\ndef train")],
          "KEPT.append(", LOGITS * STEPS),
-    pair("batch", "Twice the batch.", [("BATCH, LENGTH = 8, 256", "BATCH, LENGTH = 16, 256")], "category activations"),
-    pair("length", "Twice the length of sequences: the attention's weights grow with its square.", [("BATCH, LENGTH = 8, 256", "BATCH, LENGTH = 8, 512")],
-         "F.softmax(scores", LAYERS * HEADS * 8 * (511 * 511 - 255 * 255) * FLOAT),
-    pair("short", "Half the length of sequences.", [("BATCH, LENGTH = 8, 256", "BATCH, LENGTH = 8, 128")], "category activations"),
+    Pair("batch", "Twice the batch.", Program(), Program([("BATCH, LENGTH = 8, 256", "BATCH, LENGTH = 16, 256")]), "category activations", said=INPUTS),
+    Pair("length", "Twice the length of sequences: the attention's weights grow with its square.",
+         Program(), Program([("BATCH, LENGTH = 8, 256", "BATCH, LENGTH = 8, 512")]),
+         "F.softmax(scores", LAYERS * HEADS * 8 * (511 * 511 - 255 * 255) * FLOAT, said=INPUTS),
+    Pair("short", "Half the length of sequences.", Program(), Program([("BATCH, LENGTH = 8, 256", "BATCH, LENGTH = 8, 128")]),
+         "category activations", said=INPUTS),
+    Pair("pinned", "Batches come from pinned memory of the host.", Program(batches_from("")), Program(batches_from(".pin_memory()")), "nothing"),
+    Pair("world_size", "A model in eight shards in place of four.", Program(sharded(4)), Program(sharded(8)),
+         "optimizer.step()", -2 * PARAMETERS // 8),
     pair("checkpoints", "Activation checkpointing is turned on.", [("Transformer(words=WORDS)", "Transformer(words=WORDS, checkpoints=True)")],
          "category activations"),
     Pair("no_checkpoints", "Activation checkpointing is turned off.",

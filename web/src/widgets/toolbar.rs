@@ -28,10 +28,10 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
         let (bar, row, has_more) = (bar.clone(), row.clone(), has_more.clone());
         use_effect(move || {
             if let (Some(bar), Some(row)) = (bar.cast::<Element>(), row.cast::<Element>()) {
-                // A menu that is open reaches below the bar, too.
+                // Not the height of the row: the list of a menu that is open reaches below it, too.
                 let (end, controls) = (bar.get_bounding_client_rect().bottom(), row.children());
                 let mut controls = (0..controls.length()).filter_map(|i| controls.item(i));
-                has_more.set(controls.any(|control| control.get_bounding_client_rect().top() > end - 1.0));
+                has_more.set(controls.any(|control| control.get_bounding_client_rect().bottom() > end + 1.0));
             }
         });
     }
