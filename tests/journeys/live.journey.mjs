@@ -62,7 +62,13 @@ test('a job is watched from its first event to its end, and its recording can be
   await press(page, 'w', 'w', 'w', 'Shift+a');
   await until('it is not followed', () => follows(page), (is) => !is);
   await pointUntil(page, 'timeline-canvas', [[0.4, 0.9], [0.5, 0.8], [0.6, 0.9], [0.3, 0.95], [0.7, 0.95]], /[KMG]iB/);
-  const before = (await status(page)).position;
+  // What was followed last may still be on its way.
+  const stands = async () => {
+    const { position } = await status(page);
+    await page.tab.waitForTimeout(300);
+    return (await status(page)).position === position ? position : null;
+  };
+  const before = await until('the cursor stands', stands, (position) => position !== null);
   await page.tab.mouse.down();
   await page.tab.mouse.up();
   await at(page, 'details').waitFor();
