@@ -96,7 +96,7 @@ fn moments_menu(model: &ModelHandle) -> Html {
     html! {
         <Menu label={html! { <span class="menu-label">{ "Peak or pin" }</span> }} name="Compare where one peaks, or at a pin of both" test_id="compare-moment">
             { for moments.into_iter().map(|(name, positions)| {
-                html! { <button type="button" class="menu-row" key={name.clone()} onclick={go(positions)} data-testid="compare-moment-row"><span class="menu-label">{ name }</span></button> }
+                html! { <button type="button" class="menu-row" onclick={go(positions)} data-testid="compare-moment-row"><span class="menu-label">{ name }</span></button> }
             }) }
         </Menu>
     }
