@@ -9,20 +9,21 @@ environment with the official CUDA wheel (1.5 to 2.5 GB unpacked, downloaded onc
 libraries that take their place. What is there is used again.
 """
 
-import filecmp
-import hashlib
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
 import sys
 
-import stubs
-
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.append(str(ROOT / "collector/python"))
+
+from vramscope._predict import standins  # noqa: E402 - It is found there.
+
 # NVIDIA's libraries, whose place the fake ones take, and the compiler of kernels, none of which run.
 NOT_INSTALLED = re.compile(r"(nvidia-|cuda-|triton|pytorch-triton)")
 CHECK = """
@@ -69,7 +70,7 @@ class Environment:
         self.release, self.version = release, version(release)
         self.folder = ROOT / "target/differential" / release
         self.python = self.folder / "venv/bin/python"
-        self.libraries = self.folder / "lib"
+        self.libraries = None
 
     def make(self):
         """Makes what is missing of the environment and returns it."""
@@ -98,25 +99,20 @@ class Environment:
         (self.folder / "installed").write_text(self.version + "\n")
 
     def build(self):
-        """Builds the fake libraries, unless those that are there are current."""
+        """Builds the simulated driver and the libraries that stand in for NVIDIA's, unless those that are there are current."""
         target = ROOT / "target"
         cargo = ["cargo", "build", "--quiet", "--release", "--package", "fakecuda", "--target-dir", target]
-        run(cargo, "build tests/fakecuda", cwd=ROOT)
-        built, fake = target / "release/libfakecuda.so", self.libraries / "libfakecuda.so"
-        stamp = self.libraries / "stamp"
-        made_by = hashlib.sha256((HERE / "stubs.py").read_bytes()).hexdigest() + " " + self.version
-        if fake.exists() and filecmp.cmp(built, fake, shallow=False) and stamp.exists() and stamp.read_text() == made_by:
-            return
-        shutil.rmtree(self.libraries, ignore_errors=True)
-        self.libraries.mkdir()
-        shutil.copyfile(built, fake)
+        run(cargo, "build collector/fakecuda", cwd=ROOT)
+        before = set(self.folder.glob("standins-*"))
         try:
-            stubs.build(self.packages() / "torch", fake)
-        except (subprocess.CalledProcessError, ValueError) as error:
-            raise Failure(f"Cannot build the libraries that PyTorch loads: {reason(error) if hasattr(error, 'stderr') else error}") from None
-        said = run([self.python, "-c", CHECK], f"start PyTorch {self.version} without a GPU", env=self.variables())
-        stamp.write_text(made_by)
-        say("Ready: PyTorch " + said.strip())
+            self.libraries = standins.made(self.packages(), target / "release" / standins.DRIVER, self.folder, platform.machine())
+        except (OSError, ValueError, KeyError) as error:
+            raise Failure(f"Cannot make the libraries that PyTorch loads: {error}") from None
+        if self.libraries not in before:
+            said = run([self.python, "-c", CHECK], f"start PyTorch {self.version} without a GPU", env=self.variables())
+            say("Ready: PyTorch " + said.strip())
+        for old in before - {self.libraries}:
+            shutil.rmtree(old, ignore_errors=True)
 
     def headers(self):
         """Returns the folders of the C headers that PyTorch's own headers need, and downloads NVIDIA's if they are missing."""
@@ -140,7 +136,7 @@ class Environment:
     def variables(self):
         """The environment variables of a process in the environment: one device, nothing of PyTorch's from outside."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTORCH_", "TORCH_", "FAKECUDA_", "CUDA_", "LD_"))}
-        return {**kept, "LD_LIBRARY_PATH": str(self.libraries), "FAKECUDA_VERSION": str(self.cuda()), "PYTHONNOUSERSITE": "1"}
+        return {**kept, **standins.variables(self.libraries, {}), "FAKECUDA_VERSION": str(self.cuda()), "PYTHONNOUSERSITE": "1"}
 
     def command(self, script, *arguments):
         """The command that runs a Python script in the environment, with `variables`."""

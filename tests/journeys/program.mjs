@@ -14,7 +14,7 @@ export function programPath() {
   return path;
 }
 
-/** Returns the environment of a job on a fake CUDA device, with the settings that tests/fakecuda/src/settings.rs lists. */
+/** Returns the environment of a job on a fake CUDA device, with the settings that collector/fakecuda/src/settings.rs lists. */
 export function onFakeDevice(settings) {
   const folder = process.env.VRAMSCOPE_DRIVER;
   assert.ok(folder, 'VRAMSCOPE_DRIVER must say where the fake CUDA driver is; see run.mjs');

@@ -110,7 +110,7 @@ impl Control {
 
     /// Changes a device's capacity in bytes.
     pub fn set_capacity(&self, device: u32, bytes: u64) -> Result<()> {
-        // SAFETY: the type is that of the function in `tests/fakecuda`.
+        // SAFETY: the type is that of the function in `collector/fakecuda`.
         let function = unsafe { self.0.get::<extern "C" fn(u32, u64)>(b"fakecuda_set_capacity")? };
         function(device, bytes);
         Ok(())

@@ -10,6 +10,8 @@
 //! | `FAKECUDA_MANAGED` | 0: the devices cannot prefetch unified memory | 1 |
 //! | `FAKECUDA_DESCENDING` | 1: high addresses are allocated before low ones | 0 |
 //! | `FAKECUDA_REUSE` | 0: no address is allocated twice | 1 |
+//! | `FAKECUDA_LARGEST_WRITE` | copies to a device and fills of more bytes have no effect | no limit |
+//! | `FAKECUDA_CUDNN` | the version of cuDNN, as 91900 | 90100 |
 //! | `FAKECUDA_FAIL` | calls that fail: `symbol:after:times:code`, separated by commas | none |
 
 use crate::faults::Fault;
@@ -25,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) can_manage: bool,
     pub(crate) is_descending: bool,
     pub(crate) reuses_addresses: bool,
+    pub(crate) largest_write: u64,
+    pub(crate) cudnn_version: usize,
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -41,6 +45,8 @@ impl Settings {
             can_manage: number("FAKECUDA_MANAGED", 1) != 0,
             is_descending: number("FAKECUDA_DESCENDING", 0) != 0,
             reuses_addresses: number("FAKECUDA_REUSE", 1) != 0,
+            largest_write: number("FAKECUDA_LARGEST_WRITE", u64::MAX),
+            cudnn_version: number("FAKECUDA_CUDNN", 90_100) as usize,
             faults: faults.split(',').filter_map(Fault::parse).collect(),
         }
     }

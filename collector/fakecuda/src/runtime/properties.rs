@@ -24,11 +24,12 @@ const COMMON: [(usize, c_int); 12] = [
 ];
 
 const MAJOR: c_int = 9;
+pub(super) const THREADS_PER_BLOCK: c_int = 1024;
 const PROCESSORS: c_int = 132;
 const L2_BYTES: c_int = 50 << 20;
 const THREADS_PER_PROCESSOR: c_int = 2048;
 const SHARED_BYTES_PER_PROCESSOR: c_int = 233_472;
-const SHARED_BYTES_PER_BLOCK: c_int = 232_448;
+pub(super) const SHARED_BYTES_PER_BLOCK: c_int = 232_448;
 const BLOCKS_PER_PROCESSOR: c_int = 32;
 
 /// Where `cudaDeviceProp` of a CUDA version has its fields.
@@ -96,8 +97,8 @@ impl Layout {
     }
 }
 
-/// A device attribute (`cudaDeviceAttr`); 0 for what the device does not have.
-pub(super) fn attribute(number: c_int) -> c_int {
+/// A device attribute (`cudaDeviceAttr` and `CUdevice_attribute`, which are the same numbers); 0 for what the device does not have.
+pub(crate) fn attribute(number: c_int) -> c_int {
     match number {
         // Threads in a block and in its first two dimensions.
         1..=3 => 1024,

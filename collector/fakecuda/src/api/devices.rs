@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int};
 use super::{export, put};
 use crate::code::Code;
 use crate::machine::{answer, current_context, pop_context, push_context};
+use crate::runtime::device_attribute;
 
 /// The name of every device.
 const NAME: &[u8] = b"Vramscope fake device\0";
@@ -102,8 +103,11 @@ export! {
 
     fn cuDeviceGetAttribute(machine, value: *mut c_int, attribute: c_int, device: c_int) {
         machine.numbered(device)?;
-        let is_on = attribute != CONCURRENT_MANAGED_ACCESS || machine.settings.can_manage;
-        unsafe { put(value, c_int::from(is_on)) }
+        let answer = match attribute {
+            CONCURRENT_MANAGED_ACCESS => c_int::from(machine.settings.can_manage),
+            _ => device_attribute(attribute),
+        };
+        unsafe { put(value, answer) }
     }
 
     fn cuDevicePrimaryCtxRetain(machine, context: *mut usize, device: c_int) {

@@ -1,4 +1,5 @@
-//! NVIDIA's libraries of mathematics: objects that are handed on, and the questions whose answer a caller goes on with.
+//! NVIDIA's libraries of mathematics and communication: objects that are handed on, and the questions whose answer a caller goes
+//! on with. cuDNN has a file of its own.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::addr_of;
@@ -26,8 +27,40 @@ macro_rules! create {
     )*};
 }
 
+pub(super) use create;
+
 create! {
     cublasCreate_v2, cublasLtCreate, cublasLtMatmulDescCreate, cublasLtMatmulPreferenceCreate, cublasLtMatrixLayoutCreate,
+    curandCreateGenerator, cusolverDnCreate, cusparseCreate,
+    // Communicators of one process, which never communicate.
+    ncclCommInitRank, ncclCommInitRankConfig, ncclCommInitRankScalable,
+}
+
+/// The version of NCCL that is answered, as it counts them.
+const NCCL: c_int = 22_809;
+
+/// `ncclGetVersion` of NCCL.
+///
+/// # Safety
+/// The pointer may be written to.
+#[allow(non_snake_case)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ncclGetVersion(version: *mut c_int) -> u32 {
+    // SAFETY: the caller's.
+    unsafe { version.write(NCCL) };
+    0
+}
+
+/// `ncclCommGetAsyncError` of NCCL: there is none.
+///
+/// # Safety
+/// The pointer may be written to.
+#[allow(non_snake_case)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ncclCommGetAsyncError(_communicator: *const c_void, error: *mut c_int) -> u32 {
+    // SAFETY: the caller's.
+    unsafe { error.write(0) };
+    0
 }
 
 /// The bytes of a `cublasLtMatmulHeuristicResult_t`: the algorithm, its workspace, its state and the waves that it takes.

@@ -5,14 +5,18 @@
 //! can load PyTorch, fork, and set the devices' environment variables in the child.
 
 mod capture;
+mod cudnn;
 mod devices;
 mod kernels;
 mod libraries;
 mod lookup;
 mod memory;
+mod modules;
 mod nvml;
 mod properties;
 mod streams;
+
+pub(crate) use properties::attribute as device_attribute;
 
 use std::cell::Cell;
 

@@ -80,7 +80,9 @@ export! {
                 machine.check(address, size as u64)?;
             }
         }
-        unsafe { crate::system::copy(to, from, size) };
+        if size as u64 <= machine.settings.largest_write || machine.device_at(to).is_err() {
+            unsafe { crate::system::copy(to, from, size) };
+        }
         Ok(())
     }
 

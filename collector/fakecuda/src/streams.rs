@@ -175,6 +175,9 @@ impl Machine {
 
     pub(crate) fn fill(&mut self, at: u64, value: u8, size: u64) -> Outcome {
         self.check(at, size)?;
+        if size > self.settings.largest_write {
+            return Ok(());
+        }
         // SAFETY: the range is accessible memory.
         unsafe { system::fill(at, value, size as usize) };
         Ok(())
@@ -183,6 +186,9 @@ impl Machine {
     pub(crate) fn copy(&mut self, to: u64, from: u64, size: u64) -> Outcome {
         self.check(to, size)?;
         self.check(from, size)?;
+        if size > self.settings.largest_write {
+            return Ok(());
+        }
         // SAFETY: both ranges are accessible memory.
         unsafe { system::copy(to, from, size as usize) };
         Ok(())
@@ -190,6 +196,9 @@ impl Machine {
 
     pub(crate) fn write(&mut self, to: u64, bytes: &[u8]) -> Outcome {
         self.check(to, bytes.len() as u64)?;
+        if bytes.len() as u64 > self.settings.largest_write {
+            return Ok(());
+        }
         // SAFETY: one range is accessible memory, the other a slice.
         unsafe { system::copy(to, bytes.as_ptr() as u64, bytes.len()) };
         Ok(())
