@@ -12,7 +12,7 @@
 //
 // To add a journey: write NAME.journey.mjs with `test(...)` from node:test, and `openPage` from ./page.mjs. One file
 // covers one task of a person; it checks what that person sees, not how the page is built.
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { run } from 'node:test';
@@ -74,6 +74,22 @@ async function go(files, { lanes, names }) {
   return { failed, passed };
 }
 
+/** Where the journeys that failed once are kept, for each of the last runs of all journeys. */
+const UNSTEADY = new URL('../../target/unsteady.json', import.meta.url);
+const RUNS = 10;
+
+/** Keeps the journeys that failed once in this run. Returns those for which it is the second run of the last ten. */
+function again(unsteady) {
+  let runs = [];
+  try {
+    runs = JSON.parse(readFileSync(UNSTEADY, 'utf8'));
+  } catch { /* This is the first run. */ }
+  runs = [...runs, unsteady].slice(-RUNS);
+  mkdirSync(new URL('.', UNSTEADY), { recursive: true });
+  writeFileSync(UNSTEADY, JSON.stringify(runs));
+  return unsteady.filter((name) => runs.filter((names) => names.includes(name)).length > 1);
+}
+
 const exactly = (name) => new RegExp(`^${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`);
 
 const listed = isListed ? Object.values(FIREFOX).flat() : undefined;
@@ -87,7 +103,14 @@ if (missing.length > 0 || failed.length > MOST_UNSTEADY || failed.some(isWholeFi
 } else if (failed.length > 0) {
   const names = failed.map(({ name }) => name);
   console.log(`\nOnce more, alone: ${names.join('; ')}`);
-  const again = await go([...new Set(failed.map(({ file }) => file))], { lanes: 1, names: names.map(exactly) });
-  if (again.failed.length > 0 || !names.every((name) => again.passed.includes(name))) process.exitCode = 1;
+  const once = await go([...new Set(failed.map(({ file }) => file))], { lanes: 1, names: names.map(exactly) });
+  if (once.failed.length > 0 || !names.every((name) => once.passed.includes(name))) process.exitCode = 1;
   else console.log(`\nUNSTEADY: failed, then passed when run again; mend them: ${names.join('; ')}`);
+}
+if (process.argv.length === 2 && !process.exitCode) {
+  const repeated = again(failed.map(({ name }) => name));
+  if (repeated.length > 0) {
+    console.error(`\nFailed once in two of the last ${RUNS} runs: ${repeated.join('; ')}`);
+    process.exitCode = 1;
+  }
 }

@@ -36,7 +36,7 @@ pub fn VerdictCard() -> Html {
     );
     let diagnosed = match (whole, other.as_deref()) {
         (Some(whole), _) => Some(&**whole),
-        (None, Some(Answer::Diagnosis(other))) => Some(&**other),
+        (None, Some(Answer::FailureDiagnosis(other))) => Some(&**other),
         _ => None,
     };
     let diagnosed = diagnosed.filter(|diagnosis| diagnosis.verdict.position == position);
