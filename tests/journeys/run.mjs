@@ -7,6 +7,7 @@
 // VRAMSCOPE_DRIVER      a folder with the fake CUDA driver, for jobs on a device; set by cargo likewise
 // VRAMSCOPE_CHROMIUM    the browser; without it, Chromium or Chrome from the PATH
 // VRAMSCOPE_BROWSER     firefox: through Firefox, by default the journeys that FIREFOX lists; VRAMSCOPE_FIREFOX says where it is
+// VRAMSCOPE_FIRST       anything: of the journeys for Firefox, only the first
 // VRAMSCOPE_SOAK       anything: all golden pictures and all monkeys, which take minutes (`just soak`)
 // VRAMSCOPE_SCREENSHOTS a folder for the screenshots of journeys; without it, none are kept
 //
@@ -47,7 +48,8 @@ const FIREFOX = {
 
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const isListed = isFirefox && process.argv.length === 2;
-const wanted = (isListed ? Object.keys(FIREFOX) : process.argv.slice(2)).map((name) => name.replace(/(\.journey)?(\.mjs)?$/, '.journey.mjs'));
+const chosen = process.env.VRAMSCOPE_FIRST ? Object.fromEntries(Object.entries(FIREFOX).slice(0, 1)) : FIREFOX;
+const wanted = (isListed ? Object.keys(chosen) : process.argv.slice(2)).map((name) => name.replace(/(\.journey)?(\.mjs)?$/, '.journey.mjs'));
 const files = readdirSync(folder)
   .filter((name) => name.endsWith('.journey.mjs'))
   .filter((name) => wanted.length === 0 || wanted.includes(name))
@@ -92,7 +94,7 @@ function again(unsteady) {
 
 const exactly = (name) => new RegExp(`^${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`);
 
-const listed = isListed ? Object.values(FIREFOX).flat() : undefined;
+const listed = isListed ? Object.values(chosen).flat() : undefined;
 const { failed, passed } = await go(files.map((name) => folder + name), { lanes: LANES, names: listed?.map(exactly) });
 const missing = listed?.filter((name) => ![...passed, ...failed.map(({ name }) => name)].includes(name)) ?? [];
 if (missing.length > 0) console.error(`\nNo journey has the name: ${missing.join('; ')}`);

@@ -197,7 +197,7 @@ test('would it fit? cards by name, and what no settings change', async (t) => {
     assert.match(await row.textContent(), least <= usable ? /fits$/ : /too small$/);
     if (least <= usable) names.push(await row.locator('th').textContent());
   }
-  assert.match(card, new RegExp(`^Run 0 needs [\\d.]+ \\S+ and fits ${names[0]} and larger cards\\.`));
+  assert.match(card, new RegExp(`^Run 0 needs [\\d.]+ \\S+: ${names[0]} or larger\\.`));
   await at(page, 'whatif-fit').scrollIntoViewIfNeeded();
   await page.screenshot('whatif-fit');
   // On a card that it needs, it runs; on one granule less, it does not.
@@ -339,5 +339,5 @@ test('a request that is served for once makes a run fit as far as recorded', asy
   await runs(page, 1);
   await addRun(page, 'expandable_segments:True');
   await runs(page, 2);
-  await says(page, 'whatif-least', /Run 1 needs [\d.]+ \S+ and fits \S+ and larger cards as far as recorded\./);
+  await says(page, 'whatif-least', /Run 1 needs [\d.]+ \S+ as far as recorded: \S+ or larger\./);
 });

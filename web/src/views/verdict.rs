@@ -256,7 +256,7 @@ fn line(model: &ModelHandle, verdict: &Verdict) -> Html {
         Cause::None if verdict.is_growing => "Keeps what it allocates: ",
         Cause::Spike => "Brief spike from ",
         Cause::Fragmented => "Blocks in the way from ",
-        _ => "Holds most: ",
+        _ => "Held most: ",
     };
     line_button(model, part, line, verdict.stack, "verdict-line")
 }

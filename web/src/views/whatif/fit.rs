@@ -17,7 +17,7 @@ pub fn section(whatif: &WhatIf) -> Html {
             <h2>{ "Would it fit?" }</h2>
             <p data-testid="whatif-least">{ for whatif.runs.iter().enumerate().map(|(number, run)| least(number, run)) }</p>
             <p class="quiet">
-                { format!("No settings need less than {}: live tensors alone needed that at event {}. What a run needs beyond that is fragmentation.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
+                { format!("What was served held {} in live tensors at once, at event {}: no settings need less for it.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
             </p>
             <details>
                 <summary>{ "All cards" }</summary>
@@ -56,8 +56,8 @@ fn least(number: usize, run: &Run) -> Html {
     let Some(Ok(bytes)) = run.smallest else { return Html::default() };
     let far = if is_cut_short(run) { " as far as recorded" } else { "" };
     let card = Card::smallest_for(bytes)
-        .map_or("no card in the list".to_owned(), |card| format!("{} and larger cards", card.name));
-    html! { <span class="whatif-least">{ format!("Run {number} needs {} and fits {card}{far}. ", Bytes(bytes)) }</span> }
+        .map_or("no card in the list has it".to_owned(), |card| format!("{} or larger", card.name));
+    html! { <span class="whatif-least">{ format!("Run {number} needs {}{far}: {card}. ", Bytes(bytes)) }</span> }
 }
 
 /// Whether a run ends where the recording ran out of memory: what the job would have requested then is not known.
