@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use query::diagnosis::{Cause, Diagnosis, FailedRequest};
-use query::finding::{Finding, FindingCode, Integrity};
+use query::finding::Integrity;
 use query::link::{FileHash, Link, Read};
 use query::own_rules::OwnRules;
 use query::sweep::SweepPicture;
@@ -493,14 +493,10 @@ impl Model {
     }
 
     /// Returns whether a part of what happened is missing from the current device's trace, so that it could not have shown every
-    /// failure: there is no history (one event is what recording the newest one leaves), it is cut off or damaged, events were lost or
-    /// overwritten, or it does not fit together.
+    /// failure: there is no history (one event is what recording the newest one leaves), it is cut off or damaged, or events were lost.
     pub fn is_partial(&self) -> bool {
         let lacks = |device: &DeviceSummary| device.events <= 1 || device.losses > 0;
-        let is_lack = |finding: &Finding| matches!(finding.code, FindingCode::RingOverflow | FindingCode::Inconsistent);
-        self.integrity() != Integrity::default()
-            || self.device().is_some_and(lacks)
-            || self.diagnosis().is_some_and(|diagnosis| diagnosis.findings.iter().any(is_lack))
+        self.integrity() != Integrity::default() || self.device().is_some_and(lacks)
     }
 
     /// Returns whether the verdict is on its way. Its card's room is kept, so that nothing moves when it comes.

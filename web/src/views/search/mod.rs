@@ -32,8 +32,7 @@ pub fn SearchBox() -> Html {
     let term = model.view.highlight.clone().filter(|term| !term.is_empty());
     let typed = use_state_eq(|| term.clone().unwrap_or_default());
     let is_helping = use_state_eq(|| false);
-    // The match that the last step led to, and the term that it is a match of.
-    let hit = use_state_eq(|| None::<(String, Hit)>);
+    let hit = use_state_eq(|| None::<Hit>);
     let timer = use_mut_ref(|| None::<Timeout>);
     // The syntax error of the typed term. An invalid term stays in the box, while the views keep the previous one.
     let unread = use_state_eq(|| None::<String>);
@@ -48,10 +47,7 @@ pub fn SearchBox() -> Html {
     // Whether the arrow keys chose that row, and Enter has not gone to it yet.
     let is_pointed = use_mut_ref(|| false);
     let node = use_node_ref();
-    let number = hit.as_ref().and_then(|(of, hit)| {
-        let is_shown = Some(of) == term.as_ref() && model.view.selection == Selection::Allocation(hit.allocation);
-        is_shown.then_some(hit.number)
-    });
+    let number = hit.filter(|hit| model.view.selection == Selection::Allocation(hit.allocation)).map(|hit| hit.number);
     let position = model.view.cursor;
     let selected = match model.view.selection {
         Selection::Allocation(id) => Some(id),
@@ -89,8 +85,10 @@ pub fn SearchBox() -> Html {
 
     // The term may also be changed by a link, Esc, or "Search this line".
     {
-        let (typed, unread, sent) = (typed.clone(), unread.clone(), sent.clone());
+        let (typed, unread, sent, hit) = (typed.clone(), unread.clone(), sent.clone(), hit.setter());
         use_effect_with(term.clone(), move |term| {
+            // It was a match of another term. A step to one of this term has its answer later.
+            hit.set(None);
             if *sent.borrow() != *term {
                 sent.borrow_mut().clone_from(term);
                 typed.set(term.clone().unwrap_or_default());
@@ -102,12 +100,8 @@ pub fn SearchBox() -> Html {
     let step = {
         let (model, hit) = (model.clone(), hit.clone());
         Callback::from(move |forward: bool| {
-            let (hit, term) = (hit.clone(), model.now().view.highlight.clone().unwrap_or_default());
-            to_hit(
-                &model,
-                forward,
-                Callback::from(move |found: Option<Hit>| hit.set(found.map(|found| (term.clone(), found)))),
-            );
+            let hit = hit.clone();
+            to_hit(&model, forward, Callback::from(move |found| hit.set(found)));
         })
     };
     // With a direction, the search goes to its first match that way.
@@ -164,8 +158,7 @@ pub fn SearchBox() -> Html {
             {
                 let number = found.first + i as u32 + 1;
                 let (allocation, position) = (row.allocation, row.position);
-                let term = model.view.highlight.clone().unwrap_or_default();
-                hit.set(Some((term, Hit { allocation, position, number, of: found.allocations.0 })));
+                hit.set(Some(Hit { allocation, position, number, of: found.allocations.0 }));
                 chosen.set(None);
             } else {
                 chosen.set(Some(row));
