@@ -7,7 +7,6 @@ this rank's value times the number of ranks. Imports torch, so it is imported on
 import threading
 
 import torch
-import torch.distributed as dist
 
 LARGEST_ON_CPU = 64 << 20
 """The largest tensor on the CPU, in bytes, that is filled in."""
@@ -184,7 +183,7 @@ def _finished(tensors):
 def _group(of):
     if isinstance(of, str):
         return torch._C._distributed_c10d._resolve_process_group(of)
-    return dist.ProcessGroup.unbox(of) if isinstance(of, torch.ScriptObject) else of
+    return torch._C._distributed_c10d.ProcessGroup.unbox(of) if isinstance(of, torch.ScriptObject) else of
 
 
 def _size(of):

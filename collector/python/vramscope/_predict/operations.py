@@ -11,6 +11,7 @@ import warnings
 import torch
 
 _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.BackendSelect)
+_META, _META_KEYS = torch.device("meta"), torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
 _Without = torch._C._ExcludeDispatchKeyGuard
 _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 
@@ -95,7 +96,19 @@ def _is_wanted(name):
 
 
 def _kernel(operation, handler):
+    redispatch = operation.function.redispatch
+
     def kernel(*args, **kwargs):
+        first = args[0] if args else None
+        if isinstance(first, list) and first:
+            first = first[0]
+        if first.is_meta if isinstance(first, torch.Tensor) else kwargs.get("device") == _META:
+            try:
+                # Such kernels may be Python's own, which need the key for what they call.
+                return redispatch(_META_KEYS, *args, **kwargs)
+            except RuntimeError as error:
+                if "Unable to cast" not in str(error):  # Where PyTorch gives a number for a tensor, only `run` takes it.
+                    raise
         with _Without(_KEYS):
             return handler(operation, args, kwargs)
 

@@ -29,6 +29,9 @@ from . import collectives, operations
 SMALL = 64 << 10
 """The largest storage, in bytes, whose values are kept; the driver ignores larger writes."""
 
+FEW = 1 << 10
+"""The most bytes of made-up numbers that are computed with, other than integers and flags."""
+
 BLANK = 1 << 20
 """The most bytes of a CPU tensor that is always written."""
 
@@ -180,6 +183,14 @@ class Values:
             result = result and state[1]
         return result
 
+    def launched(self, arguments):
+        """A kernel was launched past PyTorch's operations: what it may have written is made up."""
+        for one in arguments:
+            if _is_small(one):
+                state = self.state(one)
+                if state is not None:
+                    state[1] = False
+
     # Computing.
 
     def compute(self, op, args, kwargs, overwritten=()):
@@ -196,6 +207,8 @@ class Values:
                 return None
             if not state[1] and not any(tensor is one for one in overwritten):
                 is_true = False
+        if not is_true and any(one.nbytes > FEW and one.is_floating_point() for one in found):
+            return None
         key = (op.function, found[0].dtype if found else kwargs.get("dtype"))
         if key in self._without_cpu_kernel:
             return None
@@ -204,7 +217,6 @@ class Values:
             kwargs = {name: _aliases(a) for name, a in kwargs.items()}
             return self._call(op, args, kwargs), is_true
         except Exception as error:  # Also where a GPU's kernel would fail without a word, as with an index too large.
-            if os.environ.get("VDBG"): import traceback; traceback.print_exc()
             if isinstance(error, NotImplementedError) or "not implemented" in str(error):
                 self._without_cpu_kernel.add(key)
             return None
