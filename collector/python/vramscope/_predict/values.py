@@ -17,6 +17,7 @@ the result on the very same bytes. So flags, masks, lengths and counters are wha
 """
 
 import ctypes
+import functools
 import math
 import os
 import re
@@ -91,6 +92,20 @@ class Values:
     def start(self):
         """Makes values true from now on, in all threads."""
         self._kept = operations.intercept(self._handler)
+        for name in ("trunc_normal_", "orthogonal_"):
+            setattr(torch.nn.init, name, self._initializing(getattr(torch.nn.init, name)))
+
+    def _initializing(self, real):
+        """An initialisation that would try until it likes the numbers, or that takes long."""
+
+        @functools.wraps(real)
+        def initialize(tensor, *args, **kwargs):
+            if tensor.device.type == "cpu" and tensor.is_floating_point() and tensor.nbytes > BLANK:
+                with torch.no_grad():
+                    return tensor.normal_()
+            return real(tensor, *args, **kwargs)
+
+        return initialize
 
     def _handler(self, op):
         """Returns what runs an operation, or None if it is left alone."""
