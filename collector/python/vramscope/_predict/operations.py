@@ -11,6 +11,17 @@ import warnings
 import torch
 
 _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.BackendSelect)
+_With = torch._C._IncludeDispatchKeyGuard
+
+_INSIDE = "TESTING_ONLY_GenericMode"
+"""A key that nothing uses: it takes the place of `BackendSelect` for what kernels call."""
+
+_INSIDE_KEY = torch._C._parse_dispatch_key(_INSIDE)
+_TRACING = torch._C.DispatchKey.PythonDispatcher
+_SetExcluded = torch._C._SetExcludeDispatchKeyGuard
+_is_excluded = torch._C._dispatch_tls_is_dispatch_key_excluded
+_is_included = torch._C._dispatch_tls_is_dispatch_key_included
+_BELOW = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
 _META, _META_KEYS = torch.device("meta"), torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
 _Without = torch._C._ExcludeDispatchKeyGuard
 _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
@@ -43,14 +54,17 @@ LEFT_OUT = (
 
 
 class Operation:
-    """One operation. `run` is what it does by itself; inside a handler it does not come back to one."""
+    """One operation. `run` is what it does by itself; inside a handler it does not come back to one.
 
-    def __init__(self, function):
-        self.function = function
-        self.name = function._schema.name
-        self.arguments = function._schema.arguments
-        self.tags = function.tags
-        self.run = function._op
+    It is not taken from `torch.ops`: what is found there, `torch.compile` takes for something that the program uses."""
+
+    def __init__(self, name):
+        base, _, overload = name.partition(".")
+        schema = torch._C._get_schema(base, overload)
+        self.name, self.arguments, self.returns = schema.name, schema.arguments, schema.returns
+        self.run, _, tags = torch._C._get_operation_overload(base, overload)
+        self.tags = set(tags)
+        self.redispatch = torch._C._dispatch_find_schema_or_throw(base, overload).redispatch_boxed
 
     def is_writing(self):
         return any(a.alias_info is not None and a.alias_info.is_write for a in self.arguments)
@@ -68,20 +82,21 @@ def intercept(choose):
 
     Returns what must be kept as long as it should last."""
     libraries = {name: torch.library.Library(name, "IMPL") for name in NAMESPACES}
+    libraries["_"] = torch._C._dispatch_library("IMPL", "_", _INSIDE)
+    libraries["_"].fallback_fallthrough()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Kernels of this key are replaced on purpose.
         for name in torch._C._dispatch_get_all_op_names():
             namespace, _, rest = name.partition("::")
-            if namespace not in libraries or name.startswith(LEFT_OUT) or not _is_wanted(name):
+            if namespace not in NAMESPACES or name.startswith(LEFT_OUT) or not _is_wanted(name):
                 continue
-            packet, _, overload = rest.partition(".")
             try:
-                operation = Operation(getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default"))
-            except (AttributeError, RuntimeError):
+                operation = Operation(name)
+            except RuntimeError:
                 continue
-            if _has_kernel(name, "BackendSelect") and packet != "_to_copy":
-                # With the key left out, nothing else would find the device of what is made of nothing.
-                libraries[namespace].impl(rest, _on_device(operation), "Undefined")
+            if _has_kernel(name, "BackendSelect") and name != "aten::_to_copy":
+                # With `BackendSelect` left out, nothing else would find the device of what is made of nothing.
+                libraries[namespace].impl(rest, _on_device(operation), _INSIDE)
             handler = choose(operation)
             if handler is not None:
                 libraries[namespace].impl(rest, _kernel(operation, handler), "BackendSelect")
@@ -96,27 +111,32 @@ def _is_wanted(name):
 
 
 def _kernel(operation, handler):
-    redispatch = operation.function.redispatch
+    redispatch = operation.redispatch
 
     def kernel(*args, **kwargs):
         first = args[0] if args else None
         if isinstance(first, list) and first:
             first = first[0]
-        if first.is_meta if isinstance(first, torch.Tensor) else kwargs.get("device") == _META:
+        is_tensor = isinstance(first, torch.Tensor)
+        if (first.is_meta if is_tensor else kwargs.get("device") == _META) or _is_included(_TRACING):
+            # Python's own kernels need the key for what they call, and while `torch.compile` traces, it finds them itself.
+            keys = torch._C._dispatch_keys(first) & _BELOW if is_tensor else _keys_of_device(kwargs)
             try:
-                # Such kernels may be Python's own, which need the key for what they call.
-                return redispatch(_META_KEYS, *args, **kwargs)
+                return redispatch(_META_KEYS if is_tensor and first.is_meta else keys, *args, **kwargs)
             except RuntimeError as error:
                 if "Unable to cast" not in str(error):  # Where PyTorch gives a number for a tensor, only `run` takes it.
                     raise
-        with _Without(_KEYS):
+        with _Without(_KEYS), _With(_INSIDE_KEY):
+            if _is_excluded(_INSIDE_KEY):  # As where a tensor subclass runs the operations on what it holds.
+                with _SetExcluded(_INSIDE_KEY, False):
+                    return handler(operation, args, kwargs)
             return handler(operation, args, kwargs)
 
     return kernel
 
 
 def _on_device(operation):
-    redispatch = operation.function.redispatch
+    redispatch = operation.redispatch
 
     def kernel(*args, **kwargs):
         return redispatch(_keys_of_device(kwargs), *args, **kwargs)

@@ -112,7 +112,7 @@ class Values:
         name = op.name
         if not name.startswith("aten::"):
             return collectives.Handler(self, op).run
-        returns = op.function._schema.returns
+        returns = op.returns
         is_writing = op.is_writing()
         if not is_writing and returns and all(r.alias_info is not None for r in returns):
             return None
@@ -224,7 +224,7 @@ class Values:
                 is_true = False
         if not is_true and any(one.nbytes > FEW and one.is_floating_point() for one in found):
             return None
-        key = (op.function, found[0].dtype if found else kwargs.get("dtype"))
+        key = (op.run, found[0].dtype if found else kwargs.get("dtype"))
         if key in self._without_cpu_kernel:
             return None
         try:
@@ -238,8 +238,8 @@ class Values:
 
     def _call(self, op, args, kwargs):
         """Runs an operation on the CPU, without effect on the program's random numbers."""
-        function = SUBSTITUTES.get(op.name, op.function)
-        if torch.Tag.nondeterministic_seeded not in op.tags or function is not op.function:
+        function = SUBSTITUTES.get(op.name, op.run)
+        if torch.Tag.nondeterministic_seeded not in op.tags or function is not op.run:
             return function(*args, **kwargs)
         if any(a.name == "generator" for a in op.arguments):
             return function(*args, **dict(kwargs, generator=self._generator))
@@ -537,7 +537,7 @@ class Values:
             given, tensor = op.named(args, kwargs), args[0]
             number = tensor.shape[given["dim"]] if given.get("dim") is not None else tensor.numel()
             values = tensor.shape if given.get("dim") is not None else (number,)
-            result = self._distinct(tensor, values, number, tensor.shape, given)[: len(op.function._schema.returns)]
+            result = self._distinct(tensor, values, number, tensor.shape, given)[: len(op.returns)]
         return result
 
     def _unique_dim(self, op, args, kwargs):
