@@ -351,7 +351,6 @@ def main():
         if word not in expression:
             continue
         done += 1
-        if os.environ.get("VERBOSE"): print(expression, flush=True)
         try:
             found = eval(expression)
         except Exception as error:

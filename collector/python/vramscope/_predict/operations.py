@@ -96,7 +96,8 @@ def intercept(choose):
                 continue
             if _has_kernel(name, "BackendSelect") and name != "aten::_to_copy":
                 # With `BackendSelect` left out, nothing else would find the device of what is made of nothing.
-                libraries[namespace].impl(rest, _on_device(operation), _INSIDE)
+                operation.run = _on_device(operation)
+                libraries[namespace].impl(rest, operation.run, _INSIDE)
             handler = choose(operation)
             if handler is not None:
                 libraries[namespace].impl(rest, _kernel(operation, handler), "BackendSelect")

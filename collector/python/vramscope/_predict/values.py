@@ -616,9 +616,14 @@ class _Writing:
         self._places = [
             (number, a.name) for number, a in enumerate(op.arguments) if a.alias_info is not None and a.alias_info.is_write
         ]
+        # Then nothing else is returned either.
+        self._is_first_only = len(self._places) == 1 and self._places[0][0] == 0 and len(op.returns) == 1
+        self._is_first_only = self._is_first_only and str(op.arguments[0].type) == "Tensor"
         self._is_overwriting = op.name in OVERWRITING or not op.name.endswith("_")
 
     def run(self, op, args, kwargs):
+        if self._is_first_only and args[0].nbytes > SMALL and args[0].is_cuda:
+            return op.run(*args, **kwargs)
         written = []
         for number, name in self._places:
             one = args[number] if number < len(args) else kwargs.get(name)
@@ -635,8 +640,15 @@ def alias(tensor):
     size = storage.nbytes()
     if not size:
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
-    bytes_ = torch._C._construct_storage_from_data_pointer(storage.data_ptr(), CPU, size)
-    return torch.empty(0, dtype=tensor.dtype).set_(bytes_, tensor.storage_offset(), tensor.size(), tensor.stride())
+    kind = _byte_arrays.get(size)
+    if kind is None:
+        kind = _byte_arrays[size] = ctypes.c_char * size
+    # Not a tensor of a storage: making one takes another operation, and its time.
+    bytes_ = torch.frombuffer(kind.from_address(storage.data_ptr()), dtype=tensor.dtype, count=size // tensor.itemsize)
+    return bytes_.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+
+_byte_arrays = {}
 
 
 def _clear_free_memory():
