@@ -87,6 +87,22 @@ SMALL = [
     ("torch.linalg.inv(2 * torch.eye(2, device=D)).tolist()", [[0.5, 0.0], [0.0, 0.5]]),
     ("attended()", True),
     ("in_thread()", [0, 1, 2]),
+    ("inferred()", [2.0, 3.0]),
+    ("torch.func.vmap(lambda x: x * 2)(torch.arange(3, device=D)).tolist()", [0, 2, 4]),
+    ("torch.func.grad(lambda x: (x * x).sum())(torch.ones(2, device=D)).tolist()", [2.0, 2.0]),
+    ("torch.tensor([1 + 2j], device=D).conj().imag.tolist()", [-2.0]),
+    ("torch.ones(2, 3, 4, 4, device=D).to(memory_format=torch.channels_last).sum().item()", 96.0),
+    ("torch.tensor([1.5, 2.5], device=D).bfloat16().float().tolist()", [1.5, 2.5]),
+    ("torch.jit.script(doubled)(torch.ones(2, device=D)).tolist()", [2.0, 2.0]),
+    ("saved()", [0, 1, 2]),
+    ("copied()", [0, 1, 2]),
+    ("on_stream()", 3.0),
+    ("checkpointed()", [2.0, 2.0]),
+    ("captured()", True),
+    ("autocast()", (torch.bfloat16, [[2.0, 2.0], [2.0, 2.0]])),
+    ("fitted()", True),
+    ("flag_of_made_up()", True),
+    ("fake()", (2, 3)),
 ]
 
 LARGE = [
@@ -96,7 +112,7 @@ LARGE = [
     ("torch.ones(1 << 17, 8, device=D)[torch.ones(1 << 17, device=D, dtype=torch.bool)].shape", (1 << 17, 8)),
     ("torch.ones(1 << 20, device=D).masked_select(torch.ones(1 << 20, device=D) > 0).shape", (1 << 20,)),
     ("torch.randint(9, (1 << 18,), device=D).unique().shape", (1 << 18,)),
-    ("[t.shape[0] for t in torch.randint(9, (1 << 18,), device=D).unique(return_inverse=True, return_counts=True)]", [1 << 18] * 3),
+    ("[t.shape[0] for t in torch.zeros(1 << 18, device=D).unique(return_inverse=True, return_counts=True)]", [1 << 18] * 3),
     ("torch.randint(9, (4096, 64), device=D).unique(dim=0).shape", (4096, 64)),
     ("torch.ones(1 << 18, device=D).unique_consecutive().shape", (1 << 18,)),
     ("torch.repeat_interleave(torch.ones(1 << 18, dtype=torch.int64, device=D)).shape", (1 << 18,)),
@@ -238,6 +254,97 @@ def in_thread():
     thread.start()
     thread.join()
     return found
+
+
+def inferred():
+    with torch.inference_mode():
+        x = torch.ones(2, device=D)
+        x += torch.arange(2, device=D)
+        return (x + 1).tolist()
+
+
+def doubled(x):
+    return x * 2
+
+
+def saved():
+    import io
+
+    file = io.BytesIO()
+    torch.save({"x": torch.arange(3, device=D)}, file)
+    file.seek(0)
+    return torch.load(file)["x"].tolist()
+
+
+def copied():
+    import copy
+
+    return copy.deepcopy(torch.arange(3).pin_memory().to(D, non_blocking=True)).tolist()
+
+
+def on_stream():
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        x = torch.ones(3, device=D)
+        x.record_stream(stream)
+    return x.sum().item()
+
+
+def checkpointed():
+    from torch.utils.checkpoint import checkpoint
+
+    x = torch.ones(2, device=D, requires_grad=True)
+    checkpoint(lambda y: (y * y)[y > 0].sum(), x, use_reentrant=False).backward()
+    return x.grad.tolist()
+
+
+def captured():
+    x = torch.ones(3, device=D)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = x + 1
+    graph.replay()
+    return y.shape == (3,)
+
+
+def autocast():
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        y = torch.ones(2, 2, device=D) @ torch.ones(2, 2, device=D)
+    return y.dtype, y.tolist()
+
+
+def fitted():
+    """Every usual optimizer makes a small model better."""
+    for name in ("Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS", "SGD"):
+        for more in ({}, {"fused": True}) if name in ("Adam", "AdamW", "SGD") else ({},):
+            x = torch.full((4,), 3.0, device=D, requires_grad=True)
+            optimizer = getattr(torch.optim, name)([x], lr=0.1, **more)
+
+            def closure():
+                optimizer.zero_grad()
+                loss = (x * x).sum()
+                loss.backward()
+                return loss
+
+            for _ in range(3):
+                optimizer.step(closure)
+            if not (x * x).sum().item() < 36:
+                return name, more
+    return True
+
+
+def flag_of_made_up():
+    """A flag is computed with what is made up."""
+    x = torch.randn(1 << 20, device=D).sum() > 5
+    return (x | torch.full((), True, device=D)).item()
+
+
+def fake():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        x = torch.ones(2, 3, device=D)
+        return tuple((x * 2.0 + torch.zeros(3, device=D)).shape)
 
 
 def put_by_mask():

@@ -32,7 +32,8 @@ class CountsReadbacks(unittest.TestCase):
         lines = pathlib.Path(__file__).read_text(encoding="utf-8").splitlines()
         here = next(n for n, line in enumerate(lines, 1) if line.endswith("  # HERE"))
         rows = found.rows()
-        self.assertEqual([(r["op"], r["count"], r["made_up"]) for r in rows], [("item", 1, True), ("item", 3, False), ("nonzero", 1, False)])
+        expected = [("item", 1, True), ("item", 3, False), ("nonzero", 1, False)]
+        self.assertEqual([(r["op"], r["count"], r["made_up"]) for r in rows], expected)
         self.assertEqual((rows[0]["file"], rows[0]["line"]), (__file__, here))
 
     def test_without_a_line_of_the_program(self):
@@ -107,9 +108,8 @@ def torch(is_initialized=True):
     all_ = {"peak": 20, "current": 10}
     stats = {"allocated_bytes": {"all": all_}, "reserved_bytes": {"all": {"peak": 40, "current": 40}}, "num_ooms": 1}
     cuda = types.SimpleNamespace(is_initialized=lambda: is_initialized, device_count=lambda: 1)
-    return types.SimpleNamespace(
-        cuda=cuda, _C=types.SimpleNamespace(_cuda_memoryStats=lambda _: stats), OutOfMemoryError=OutOfMemoryError, __version__="2.11.0"
-    )
+    native = types.SimpleNamespace(_cuda_memoryStats=lambda _: stats)
+    return types.SimpleNamespace(cuda=cuda, _C=native, OutOfMemoryError=OutOfMemoryError, __version__="2.11.0")
 
 
 class WritesItsResult(unittest.TestCase):
@@ -132,7 +132,8 @@ class WritesItsResult(unittest.TestCase):
         self.result().write()
         found = self.written()
         self.assertEqual((found["ended"], found["error"], found["steps"], found["torch"]), ("exit", None, 3, "2.11.0"))
-        self.assertEqual(found["devices"], [{"device": 0, "allocated": 20, "reserved": 40, "allocated_now": 10, "out_of_memory": 1}])
+        expected = {"device": 0, "allocated": 20, "reserved": 40, "allocated_now": 10, "out_of_memory": 1}
+        self.assertEqual(found["devices"], [expected])
 
     def test_once(self):
         result = self.result()

@@ -645,7 +645,10 @@ def alias(tensor):
         kind = _byte_arrays[size] = ctypes.c_char * size
     # Not a tensor of a storage: making one takes another operation, and its time.
     bytes_ = torch.frombuffer(kind.from_address(storage.data_ptr()), dtype=tensor.dtype, count=size // tensor.itemsize)
-    return bytes_.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    bytes_ = bytes_.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    if tensor.is_neg():
+        bytes_ = torch._neg_view(bytes_)
+    return bytes_.conj() if tensor.is_conj() else bytes_
 
 
 _byte_arrays = {}
