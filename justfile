@@ -110,7 +110,12 @@ release-notes version:
 
 # The server alone in a container
 container tag="vramscope":
-    "$(command -v podman || echo docker)" build --file collector/Containerfile --tag {{ tag }} .
+    {{ container_engine }} build --file collector/Containerfile --tag {{ tag }} .
+
+# Pushes an image to its registry, as the user GITHUB_ACTOR with the password TOKEN
+container-push tag:
+    printenv TOKEN | {{ container_engine }} login "$(echo "{{ tag }}" | cut -d/ -f1)" --username "$GITHUB_ACTOR" --password-stdin
+    {{ container_engine }} push {{ tag }}
 
 # The Python package's tests with real PyTorch jobs; PYTHON is a command that runs a Python with torch
 torch-test python:

@@ -225,3 +225,17 @@ test('a file that is opened again is the one that is open', async (t) => {
   await add(page, 'ring.pickle');
   assert.equal(await at(page, 'tab-events').getAttribute('aria-selected'), 'true', 'it is shown as it was left');
 });
+
+test('the code on the start page is whole: it records a history and writes it', async (t) => {
+  const page = await openPage(t);
+  const code = await page.tab.locator('.recipe code').first().innerText();
+  const program = `
+import sys, types
+from unittest import mock
+memory = mock.Mock()
+sys.modules["torch"] = types.SimpleNamespace(cuda=types.SimpleNamespace(memory=memory))
+exec(sys.stdin.read())
+print([name for name, _, _ in memory.mock_calls])`;
+  const said = execFileSync('python3', ['-c', program], { input: code, encoding: 'utf8' });
+  assert.equal(said.trim(), "['_record_memory_history', '_dump_snapshot']");
+});

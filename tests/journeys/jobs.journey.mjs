@@ -222,6 +222,17 @@ test('the link that a server prints opens its page, which keeps the token out of
   assert.equal(fresh.tab.url(), server.url);
 });
 
+test('a page that waits for a job asks less often after a while', async (t) => {
+  await startServer(t);
+  const page = await openPage(t, { address: '#job=nothing' });
+  const asked = [];
+  page.tab.on('request', (request) => {
+    if (/\/api\/v1\/sessions$/.test(request.url())) asked.push(performance.now());
+  });
+  const pause = () => asked.at(-1) - asked.at(-2);
+  await until('seconds between two requests', () => pause(), (pause) => pause > 3_500);
+});
+
 test('the list is asked for less often while nothing changes, and at once when the page is shown', async (t) => {
   const server = await startServer(t);
   const page = await openPage(t);

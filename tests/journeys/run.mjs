@@ -7,12 +7,13 @@
 // VRAMSCOPE_DRIVER      a folder with the fake CUDA driver, for jobs on a device; set by cargo likewise
 // VRAMSCOPE_CHROMIUM    the browser; without it, Chromium or Chrome from the PATH
 // VRAMSCOPE_BROWSER     firefox: through Firefox, by default the journeys that FIREFOX lists; VRAMSCOPE_FIREFOX says where it is
+// VRAMSCOPE_FIRST       anything: of the journeys for Firefox, only the first
 // VRAMSCOPE_SOAK       anything: all golden pictures and all monkeys, which take minutes (`just soak`)
 // VRAMSCOPE_SCREENSHOTS a folder for the screenshots of journeys; without it, none are kept
 //
 // To add a journey: write NAME.journey.mjs with `test(...)` from node:test, and `openPage` from ./page.mjs. One file
 // covers one task of a person; it checks what that person sees, not how the page is built.
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { run } from 'node:test';
@@ -47,7 +48,8 @@ const FIREFOX = {
 
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const isListed = isFirefox && process.argv.length === 2;
-const wanted = (isListed ? Object.keys(FIREFOX) : process.argv.slice(2)).map((name) => name.replace(/(\.journey)?(\.mjs)?$/, '.journey.mjs'));
+const chosen = process.env.VRAMSCOPE_FIRST ? Object.fromEntries(Object.entries(FIREFOX).slice(0, 1)) : FIREFOX;
+const wanted = (isListed ? Object.keys(chosen) : process.argv.slice(2)).map((name) => name.replace(/(\.journey)?(\.mjs)?$/, '.journey.mjs'));
 const files = readdirSync(folder)
   .filter((name) => name.endsWith('.journey.mjs'))
   .filter((name) => wanted.length === 0 || wanted.includes(name))
@@ -74,9 +76,25 @@ async function go(files, { lanes, names }) {
   return { failed, passed };
 }
 
+/** Where the journeys that failed once are kept, for each of the last runs of all journeys. */
+const UNSTEADY = new URL('../../target/unsteady.json', import.meta.url);
+const RUNS = 10;
+
+/** Keeps the journeys that failed once in this run. Returns those for which it is the second run of the last ten. */
+function again(unsteady) {
+  let runs = [];
+  try {
+    runs = JSON.parse(readFileSync(UNSTEADY, 'utf8'));
+  } catch { /* This is the first run. */ }
+  runs = [...runs, unsteady].slice(-RUNS);
+  mkdirSync(new URL('.', UNSTEADY), { recursive: true });
+  writeFileSync(UNSTEADY, JSON.stringify(runs));
+  return unsteady.filter((name) => runs.filter((names) => names.includes(name)).length > 1);
+}
+
 const exactly = (name) => new RegExp(`^${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`);
 
-const listed = isListed ? Object.values(FIREFOX).flat() : undefined;
+const listed = isListed ? Object.values(chosen).flat() : undefined;
 const { failed, passed } = await go(files.map((name) => folder + name), { lanes: LANES, names: listed?.map(exactly) });
 const missing = listed?.filter((name) => ![...passed, ...failed.map(({ name }) => name)].includes(name)) ?? [];
 if (missing.length > 0) console.error(`\nNo journey has the name: ${missing.join('; ')}`);
@@ -87,7 +105,14 @@ if (missing.length > 0 || failed.length > MOST_UNSTEADY || failed.some(isWholeFi
 } else if (failed.length > 0) {
   const names = failed.map(({ name }) => name);
   console.log(`\nOnce more, alone: ${names.join('; ')}`);
-  const again = await go([...new Set(failed.map(({ file }) => file))], { lanes: 1, names: names.map(exactly) });
-  if (again.failed.length > 0 || !names.every((name) => again.passed.includes(name))) process.exitCode = 1;
+  const once = await go([...new Set(failed.map(({ file }) => file))], { lanes: 1, names: names.map(exactly) });
+  if (once.failed.length > 0 || !names.every((name) => once.passed.includes(name))) process.exitCode = 1;
   else console.log(`\nUNSTEADY: failed, then passed when run again; mend them: ${names.join('; ')}`);
+}
+if (process.argv.length === 2 && !process.exitCode) {
+  const repeated = again(failed.map(({ name }) => name));
+  if (repeated.length > 0) {
+    console.error(`\nFailed once in two of the last ${RUNS} runs: ${repeated.join('; ')}`);
+    process.exitCode = 1;
+  }
 }

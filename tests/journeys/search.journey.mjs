@@ -185,6 +185,20 @@ test('Enter goes to a match of what was just typed', async (t) => {
   assert.match(await at(page, 'detail-allocation').innerText(), /evaluate\.py:33/);
 });
 
+test('the place among the matches is that of the term, and not of the one before', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const before = await search(page, 'forward');
+  await press(page, 'Enter');
+  await until('a place among them', () => found(page), ({ at }) => at > 0);
+  await page.tab.keyboard.press('Control+a');
+  await page.tab.keyboard.type('size>100MB');
+  await addressSays(page, 'q', 'size>100MB');
+  const after = await until('other matches', () => found(page), ({ count }) => count !== before.count);
+  assert.ok(after.at === undefined || after.at <= after.count, `${after.at} of ${after.count}`);
+  assert.equal(after.at, undefined, 'no step was made since');
+});
+
 test('several words are one search, and an error leaves the words in view', async (t) => {
   const page = await openPage(t, { width: 1024, height: 700 });
   await openSample(page);

@@ -120,6 +120,37 @@ test('the failed request is shown where it did not fit, and the card can be clos
   await at(page, 'verdict-section').waitFor();
 });
 
+test('of several failures each is explained: the card follows the cursor, and the buttons go from one to the next', async (t) => {
+  const page = await openPage(t);
+  await page.load(record(t, 'recovery', 'batch=256'));
+  await at(page, 'verdict').waitFor();
+  const opened = await event(page);
+  const told = async () => [await event(page), await at(page, 'verdict-headline').getAttribute('title')];
+  const stands = async (number) => {
+    await until(`failure ${number}`, () => text(page, 'verdict'), (said) => said.includes(`${number} of 5`));
+    // Its size is there at once, the cause a moment later.
+    await until('it is explained', () => at(page, 'verdict-headline').getAttribute('title'), (headline) => /^[A-Z][a-z ]+: .* asked/.test(headline));
+  };
+  await stands(1);
+  assert.ok(await at(page, 'verdict-previous').isDisabled(), 'it is the first');
+  const seen = [await told()];
+  for (let number = 2; number <= 5; number += 1) {
+    await at(page, 'verdict-next').click();
+    await stands(number);
+    const [position, headline] = await told();
+    await standsAt(page, position);
+    assert.ok(position > seen.at(-1)[0], `failure ${number} is later`);
+    seen.push([position, headline]);
+  }
+  assert.ok(await at(page, 'verdict-next').isDisabled(), 'it is the last');
+  assert.ok(new Set(seen.map(([, headline]) => headline)).size >= 4, `each has numbers of its own: ${seen}`);
+  await page.screenshot('verdict-several');
+  await at(page, 'verdict-previous').click();
+  await stands(4);
+  assert.deepEqual(await told(), seen[3]);
+  assert.equal(seen[0][0], opened);
+});
+
 test('a trace without a failure has a verdict in one line, which unfolds', async (t) => {
   const page = await openPage(t);
   await page.load(record(t, 'transformer', '--steps', '3'));

@@ -307,3 +307,18 @@ test('a job that runs is answered for what it has requested so far', async (t) =
   await runs(page, 1);
   await page.screenshot('whatif-live');
 });
+
+test('what leaks is said first, and settings only delay it', async (t) => {
+  const page = await openPage(t);
+  await page.load(record(t, 'leak'));
+  await at(page, 'verdict').waitFor();
+  assert.equal(await text(page, 'verdict-whatif'), 'Settings that delay it');
+  await at(page, 'verdict-whatif').click();
+  await says(page, 'whatif-leak', /^This run leaks; settings only delay it\. Look at \S+:\d+/);
+  assert.ok(await at(page, 'whatif').evaluate((view) => view.firstElementChild.dataset.testid === 'whatif-leak'), 'nothing stands before it');
+  await page.screenshot('whatif-leak');
+
+  await page.load(record(t, 'transformer', '--steps', '3'));
+  await at(page, 'verdict-unfailed').waitFor();
+  assert.doesNotMatch(await page.tab.locator('main').innerText(), /would have saved/, 'nothing failed');
+});

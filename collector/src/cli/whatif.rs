@@ -270,7 +270,7 @@ fn write_run_in_full(
     writeln!(out, "{} (torch {torch}, {on})", named(conf))?;
     writeln!(out, "  peak reserved      {}", Bytes(outcome.peak_reserved))?;
     writeln!(out, "  peak allocated     {}", Bytes(outcome.peak_allocated))?;
-    writeln!(out, "  most unused        {}", Bytes(outcome.most_unused))?;
+    writeln!(out, "  most cached        {}", Bytes(outcome.most_unused))?;
     writeln!(
         out,
         "  driver calls       {} allocate, {} free ({})",

@@ -55,7 +55,7 @@ impl Shares {
         }
     }
 
-    /// Returns what the request that finishes an upload holds: another one waits for it, and finds what became of it.
+    /// Returns what the request that finishes an upload holds: another one waits for it, and finds its outcome.
     pub fn finishing(&self, id: &str, owner: &str) -> Arc<tokio::sync::Mutex<()>> {
         self.upload(id, owner).map(|upload| Arc::clone(&upload.finishing)).unwrap_or_default()
     }

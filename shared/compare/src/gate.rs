@@ -50,7 +50,7 @@ pub struct Rule {
     pub limit: Limit,
 }
 
-/// What became of a rule.
+/// Outcome of checking a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     /// The rule.

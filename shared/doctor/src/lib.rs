@@ -11,6 +11,7 @@ mod course;
 mod failure;
 mod headline;
 mod held;
+mod obstruction;
 pub mod pasted;
 mod pool;
 mod remedies;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashSet;
 
+use super::obstruction::Obstruction;
 use super::request::is_small;
 use super::rise::Rise;
-use super::verdict::Obstruction;
 use super::{Case, held};
 use allocator::rounding::{LARGE_BUFFER, MIN_LARGE_ALLOC, SMALL_BUFFER, SMALL_SIZE};
 use analysis::leak::is_cache;

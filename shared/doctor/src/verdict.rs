@@ -1,13 +1,14 @@
 //! The verdict: one cause and one sentence for a trace.
 
-use super::blocking::{self, Pins};
+use super::blocking::Pins;
 use super::course::{MemoryHistory, Spike};
 use super::failure::{Failures, asked, lines, takes_more};
+use super::obstruction::{Obstruction, place};
 use super::rise::Rise;
 use super::rules::StepGrowth;
 use super::{Case, cause, headline, remedies};
 use analysis::retries;
-use query::diagnosis::{Cause, FailedRequest, HeldBlock, HeldLine, Obstacle, Verdict};
+use query::diagnosis::{Cause, FailedRequest, HeldLine, Verdict};
 use query::finding::Integrity;
 use query::line_in_sentence;
 use replay::{AllocatorState, ReservedRange};
@@ -19,8 +20,6 @@ use trace::units::{Bytes, Count, counted, distinguished, percent};
 const WHOLE_PART: u64 = 10;
 /// Reserved memory that tensors never held is the verdict only above this many bytes: less decides on few devices whether a run fits.
 const LEAST_UNUSED_BYTES: u64 = 256 << 20;
-/// A request is far larger than all before it if it is this many times as large.
-const FAR_LARGER: u64 = 4;
 
 /// Reserved memory that live tensors never filled by half: what people see growing in `nvidia-smi`.
 #[derive(Clone, Copy, Debug)]
@@ -117,37 +116,6 @@ pub(super) fn add_growth(verdict: &mut Verdict, growth: Option<&StepGrowth>) {
     verdict.headline = format!("Growing, then {}", uncapitalized(&verdict.headline));
     verdict.is_growing = true;
     remedies::put_first(verdict, growth.remedy());
-}
-
-/// The obstruction of a request that failed, beyond the bare sizes.
-pub(super) struct Obstruction {
-    /// What keeps segments with gaps from being released, if no segment is as long as the request.
-    pins: Option<Pins>,
-    /// The largest request before it, in requested bytes, if this one is far larger and asks for most of the memory.
-    pub(super) largest_before: Option<u64>,
-}
-
-impl Obstruction {
-    fn of(case: &Case<'_>, failed: &FailedRequest) -> Self {
-        let pins = (failed.cause == Cause::Fragmented && place(failed).is_none()).then(|| {
-            let kind = (failed.stream, failed.pool, failed.is_small);
-            let is_own = |range: &ReservedRange| (range.stream, range.pool, range.is_small) == kind;
-            blocking::pins(case, &case.replay.state_at(failed.position()), is_own)
-        });
-        let is_most = failed.requested >= failed.whole() / 2 && failed.requested <= failed.whole();
-        let largest_before = is_most.then(|| {
-            let made = case.replay.allocations.made_by(failed.position()) as usize;
-            case.replay.allocations.requested.range(0..made).max().unwrap_or(0)
-        });
-        let is_far = |bytes: &u64| *bytes > 0 && failed.requested / FAR_LARGER >= *bytes;
-        Self { pins: pins.flatten(), largest_before: largest_before.filter(is_far) }
-    }
-
-    /// Returns a block that stands in the way.
-    pub(super) fn block<'a>(&'a self, failed: &'a FailedRequest) -> Option<&'a HeldBlock> {
-        let in_place = place(failed).and_then(|obstacle| obstacle.largest.first());
-        in_place.or(self.pins.as_ref().map(|pins| &pins.block))
-    }
 }
 
 /// Returns the sentence about the line that held most, unless it is `named` already.
@@ -264,12 +232,6 @@ fn request_size(failed: &FailedRequest, obstruction: &Obstruction) -> String {
     let percent = percent(failed.requested, failed.whole());
     let times = Count(failed.requested / before.max(1));
     format!("one request was for {request}, {percent} % of the {whole} and {times} times as much as any before; ")
-}
-
-/// Returns what stood in the way where the request came closest to fitting. A place without any free byte came no closer
-/// than others: it is as long as the request, and all in use.
-fn place(failed: &FailedRequest) -> Option<&Obstacle> {
-    failed.obstacle.as_ref().filter(|obstacle| obstacle.blocks > 0 && obstacle.bytes < failed.requested)
 }
 
 fn obstacle(failed: &FailedRequest, obstruction: &Obstruction) -> String {

@@ -1,7 +1,7 @@
 //! The window's title. The file comes first, since it tells the browser's tabs apart, then the verdict.
 
 use query::diagnosis::{Diagnosis, Verdict};
-use query::finding::Integrity;
+use query::finding::{Finding, FindingCode, Integrity};
 
 use crate::model::{Model, Phase};
 
@@ -28,9 +28,14 @@ fn in_short(whole: &Diagnosis, is_partial: bool) -> String {
         None if *is_growing => "memory keeps growing".to_owned(),
         None if sentence.is_empty() => String::new(),
         // What it lacks may have shown one.
-        None if is_partial => "incomplete history".to_owned(),
+        None if is_partial || whole.findings.iter().any(is_lack) => "incomplete history".to_owned(),
         None => "no memory problem".to_owned(),
     }
+}
+
+/// Whether a finding says that a part of what happened is missing from the trace.
+fn is_lack(finding: &Finding) -> bool {
+    matches!(finding.code, FindingCode::RingOverflow | FindingCode::Inconsistent)
 }
 
 #[cfg(test)]
@@ -52,6 +57,16 @@ mod tests {
         assert_eq!(of(Cause::None, None, true, "…"), ["memory keeps growing"; 2]);
         assert_eq!(of(Cause::None, None, false, "…"), ["no memory problem", "incomplete history"]);
         assert_eq!(of(Cause::None, None, false, ""), [""; 2]);
+        let verdict = Verdict { sentence: "…".to_owned(), ..Verdict::default() };
+        for (code, want) in
+            [(FindingCode::RingOverflow, "incomplete history"), (FindingCode::Rounding, "no memory problem")]
+        {
+            let findings = vec![Finding::new(code, "")];
+            assert_eq!(
+                in_short(&Diagnosis { verdict: verdict.clone(), findings, ..Diagnosis::default() }, false),
+                want
+            );
+        }
     }
 
     #[test]

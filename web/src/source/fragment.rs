@@ -28,12 +28,12 @@ const TOKEN: &str = "token";
 pub(super) const FILES: &str = "/api/v1/files/";
 /// The characters of a file's id.
 const ID_CHARS: usize = 64;
-/// Milliseconds between two looks at a job's sessions.
-const EVERY_MS: i32 = 1_000;
+/// Milliseconds between two looks at a job's sessions: the first ten, and all others.
+const EVERY_MS: [i32; 2] = [1_000, 4_000];
 /// Number of requests without a session, half a minute, after which the page says more than that it waits.
-const MOST_WAITS: u32 = 30;
+const MOST_WAITS: u32 = 15;
 /// Number of looks, a minute, at a job whose known sessions have all ended. Another of its processes may begin only then.
-const LOOKS_AFTER_END: u32 = 60;
+const LOOKS_AFTER_END: u32 = 15;
 /// The most sessions of a job that are opened.
 const MOST: usize = 64;
 
@@ -178,7 +178,7 @@ fn look(job: Rc<Job>) {
         }
         if job.ended.get() <= LOOKS_AFTER_END {
             let next = Rc::clone(&job);
-            *job.timer.borrow_mut() = Some(Timeout::new(EVERY_MS, move || look(next)));
+            *job.timer.borrow_mut() = Some(Timeout::new(EVERY_MS[usize::from(waited >= 10)], move || look(next)));
         }
     });
 }

@@ -36,7 +36,7 @@ pub fn VerdictCard() -> Html {
     );
     let diagnosed = match (whole, other.as_deref()) {
         (Some(whole), _) => Some(&**whole),
-        (None, Some(Answer::Diagnosis(other))) => Some(&**other),
+        (None, Some(Answer::FailureDiagnosis(other))) => Some(&**other),
         _ => None,
     };
     let diagnosed = diagnosed.filter(|diagnosis| diagnosis.verdict.position == position);
@@ -256,7 +256,7 @@ fn line(model: &ModelHandle, verdict: &Verdict) -> Html {
         Cause::None if verdict.is_growing => "Keeps what it allocates: ",
         Cause::Spike => "Brief spike from ",
         Cause::Fragmented => "Blocks in the way from ",
-        _ => "Holds most: ",
+        _ => "Held most: ",
     };
     line_button(model, part, line, verdict.stack, "verdict-line")
 }

@@ -20,7 +20,7 @@ pub(crate) struct EntryDraft {
     marks: Marks,
 }
 
-/// What became of a key of an entry.
+/// Outcome of reading a key of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drafted {
     /// It is set.

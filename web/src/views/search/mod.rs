@@ -85,8 +85,10 @@ pub fn SearchBox() -> Html {
 
     // The term may also be changed by a link, Esc, or "Search this line".
     {
-        let (typed, unread, sent) = (typed.clone(), unread.clone(), sent.clone());
+        let (typed, unread, sent, hit) = (typed.clone(), unread.clone(), sent.clone(), hit.setter());
         use_effect_with(term.clone(), move |term| {
+            // It was a match of another term. A step to one of this term has its answer later.
+            hit.set(None);
             if *sent.borrow() != *term {
                 sent.borrow_mut().clone_from(term);
                 typed.set(term.clone().unwrap_or_default());

@@ -16,7 +16,7 @@ pub fn section(whatif: &WhatIf) -> Html {
         <section aria-label="Would it fit?" data-testid="whatif-fit">
             <h2>{ "Would it fit?" }</h2>
             <p class="quiet">
-                { format!("No settings need less than {}: live tensors alone needed that at event {}. What a run needs beyond that is fragmentation.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
+                { format!("What was served held {} in live tensors at event {}.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
             </p>
             { scroller("Table of capacities", html! {
                 <table class="whatif-table">
@@ -34,7 +34,7 @@ pub fn section(whatif: &WhatIf) -> Html {
                             { for whatif.runs.iter().map(|run| html! { <td>{ needed(run) }</td> }) }
                         </tr>
                         { for CARDS.iter().map(|card| html! {
-                            <tr key={card.name}>
+                            <tr>
                                 <th scope="row">{ card.name }</th>
                                 <td>{ bytes_text(card.usable()) }</td>
                                 { for whatif.runs.iter().map(|run| fits(run, card.usable())) }
