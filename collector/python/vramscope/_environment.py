@@ -23,6 +23,19 @@ def attach():
         _hook.reached("started")
         _report_if_unused()
         _hook.when_torch_cuda_is_imported(_attach)
+        if os.environ.get("VRAMSCOPE_PREDICT"):
+            # It replaces much of PyTorch, which must be there as a whole.
+            _hook.when_imported("torch", _predict)
+
+
+def _predict(torch):
+    from . import _log
+    from ._predict import start
+
+    try:
+        start.start(torch)
+    except Exception as error:
+        _log.log("Not predicting: %s" % error)
 
 
 def _report_if_unused():

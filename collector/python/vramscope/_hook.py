@@ -1,4 +1,4 @@
-"""Waits for `torch.cuda` without importing it, and tells `vramscope watch` how far a process has come.
+"""Waits for `torch.cuda`, or another module, without importing it, and tells `vramscope watch` how far a process has come.
 
 Every Python process of a job loads this module when a variable asks for an agent. It is small, and does nothing until the
 program itself imports torch.
@@ -7,7 +7,7 @@ program itself imports torch.
 import os
 import sys
 
-_waiting = []
+_waiting = {}
 _finder = None
 
 
@@ -27,18 +27,31 @@ def when_torch_cuda_is_imported(call):
     if module is not None and hasattr(module, "_lazy_call") and hasattr(module, "is_initialized"):
         call(module)
         return
+    _wait("torch.cuda", call)
+
+
+def when_imported(name, call):
+    """Calls `call(module)` now, or once the program has imported the module with this name, as a whole."""
+    module = sys.modules.get(name)
+    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        call(module)
+        return
+    _wait(name, call)
+
+
+def _wait(name, call):
     global _finder
-    _waiting.append(call)
+    _waiting.setdefault(name, []).append(call)
     if _finder is None:
         _finder = _Finder()
         sys.meta_path.insert(0, _finder)
 
 
 class _Finder:
-    """Finds `torch.cuda` with the other finders and wraps its loader."""
+    """Finds the modules that are waited for with the other finders and wraps their loaders."""
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch.cuda":
+        if name not in _waiting:
             return None
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
@@ -70,11 +83,12 @@ class _Loader:
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
-        if _finder in sys.meta_path:
-            sys.meta_path.remove(_finder)
-        _finder = None
-        while _waiting:
-            call = _waiting.pop(0)
+        calls = _waiting.pop(module.__name__, [])
+        if not _waiting:
+            if _finder in sys.meta_path:
+                sys.meta_path.remove(_finder)
+            _finder = None
+        for call in calls:
             try:
                 call(module)
             except Exception as error:  # It must not make the program's import fail.

@@ -29,6 +29,7 @@ const PROCESSORS: c_int = 132;
 const L2_BYTES: c_int = 50 << 20;
 const THREADS_PER_PROCESSOR: c_int = 2048;
 const SHARED_BYTES_PER_PROCESSOR: c_int = 233_472;
+const REGISTERS_PER_PROCESSOR: c_int = 65_536;
 pub(super) const SHARED_BYTES_PER_BLOCK: c_int = 232_448;
 const BLOCKS_PER_PROCESSOR: c_int = 32;
 
@@ -37,7 +38,7 @@ const BLOCKS_PER_PROCESSOR: c_int = 32;
 pub(super) struct Layout {
     size: usize,
     /// Offset and value of each 32-bit field beside the common ones.
-    fields: [(usize, c_int); 11],
+    fields: [(usize, c_int); 12],
     /// The offset of `pciBusID`.
     bus: usize,
 }
@@ -54,6 +55,7 @@ pub(super) const CUDA_12: Layout = Layout {
         (624, THREADS_PER_PROCESSOR),
         (628, 1), // streamPrioritiesSupported
         (640, SHARED_BYTES_PER_PROCESSOR),
+        (648, REGISTERS_PER_PROCESSOR),
         (652, 1), // managedMemory
         (696, SHARED_BYTES_PER_BLOCK),
         (712, BLOCKS_PER_PROCESSOR),
@@ -73,6 +75,7 @@ pub(super) const CUDA_13: Layout = Layout {
         (604, THREADS_PER_PROCESSOR),
         (608, 1), // streamPrioritiesSupported
         (624, SHARED_BYTES_PER_PROCESSOR),
+        (632, REGISTERS_PER_PROCESSOR),
         (636, 1), // managedMemory
         (672, SHARED_BYTES_PER_BLOCK),
         (688, BLOCKS_PER_PROCESSOR),

@@ -1,0 +1,172 @@
+"""Runs PyTorch's operations through functions in Python. Imports torch, so it is imported only after the program has done so.
+
+A `TorchDispatchMode` would be the usual way, but PyTorch then allocates otherwise than without one: its backward pass adds
+gradients up out of place while a mode is on (`isTensorSubclassLike`), and every view costs 7 µs. So the functions stand in the
+dispatcher itself, as kernels of the key `BackendSelect`: below autograd, autocast and tensor subclasses, right above a
+device's own kernels, in all threads, and unseen by `torch.compile`. What a kernel calls itself goes past them.
+"""
+
+import warnings
+
+import torch
+
+_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.BackendSelect)
+_With = torch._C._IncludeDispatchKeyGuard
+
+_INSIDE = "TESTING_ONLY_GenericMode"
+"""A key that nothing uses: it takes the place of `BackendSelect` for what kernels call."""
+
+_INSIDE_KEY = torch._C._parse_dispatch_key(_INSIDE)
+_TRACING = torch._C.DispatchKey.PythonDispatcher
+_SetExcluded = torch._C._SetExcludeDispatchKeyGuard
+_is_excluded = torch._C._dispatch_tls_is_dispatch_key_excluded
+_is_included = torch._C._dispatch_tls_is_dispatch_key_included
+_BELOW = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
+_META, _META_KEYS = torch.device("meta"), torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
+_Without = torch._C._ExcludeDispatchKeyGuard
+_has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+
+NAMESPACES = ("aten", "c10d", "_c10d_functional")
+
+LEFT_OUT = (
+    "aten::is_pinned",
+    "aten::_pin_memory",
+    "aten::record_stream",
+    "aten::resize_",
+    "aten::resize_as_",
+    "aten::set_",
+    "aten::_reshape_alias",
+    "aten::_resize_output_",
+    "aten::_sparse",
+    "aten::sparse",
+    "aten::_unsafe_view",
+    "aten::empty_quantized",
+    "aten::_empty_affine_quantized",
+    "aten::_empty_per_channel_affine_quantized",
+    "aten::q_",
+    "aten::quantize",
+    "aten::mkldnn",
+    "aten::_nested",
+    "aten::_version",
+    "aten::sym_",
+)
+"""Beginnings of names of operations that compute no values, or whose tensors are not plain."""
+
+
+class Operation:
+    """One operation. `run` is what it does by itself; inside a handler it does not come back to one.
+
+    It is not taken from `torch.ops`: what is found there, `torch.compile` takes for something that the program uses."""
+
+    def __init__(self, name):
+        base, _, overload = name.partition(".")
+        schema = torch._C._get_schema(base, overload)
+        self.name, self.arguments, self.returns = schema.name, schema.arguments, schema.returns
+        self.run, _, tags = torch._C._get_operation_overload(base, overload)
+        self.tags = set(tags)
+        self.redispatch = torch._C._dispatch_find_schema_or_throw(base, overload).redispatch_boxed
+
+    def is_writing(self):
+        return any(a.alias_info is not None and a.alias_info.is_write for a in self.arguments)
+
+    def named(self, args, kwargs):
+        """Returns the arguments by name."""
+        given = {a.name: a.default_value for a in self.arguments if a.has_default_value()}
+        given.update((a.name, value) for a, value in zip(self.arguments, args))
+        given.update(kwargs)
+        return given
+
+
+def intercept(choose):
+    """Runs operations through `choose(operation)`: a `handler(operation, args, kwargs)`, or None.
+
+    Returns what must be kept as long as it should last."""
+    libraries = {name: torch.library.Library(name, "IMPL") for name in NAMESPACES}
+    libraries["_"] = torch._C._dispatch_library("IMPL", "_", _INSIDE)
+    libraries["_"].fallback_fallthrough()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Kernels of this key are replaced on purpose.
+        for name in torch._C._dispatch_get_all_op_names():
+            namespace, _, rest = name.partition("::")
+            if namespace not in NAMESPACES or name.startswith(LEFT_OUT) or not _is_wanted(name):
+                continue
+            try:
+                operation = Operation(name)
+            except RuntimeError:
+                continue
+            if _has_kernel(name, "BackendSelect") and name != "aten::_to_copy":
+                # With `BackendSelect` left out, nothing else would find the device of what is made of nothing.
+                operation.run = _on_device(operation)
+                libraries[namespace].impl(rest, operation.run, _INSIDE)
+            handler = choose(operation)
+            if handler is not None:
+                libraries[namespace].impl(rest, _kernel(operation, handler), "BackendSelect")
+    return libraries
+
+
+def _is_wanted(name):
+    """Returns whether a device has a kernel of an operation; others are done by several operations."""
+    return not _has_kernel(name, "CompositeImplicitAutograd") and any(
+        _has_kernel(name, key) for key in ("CUDA", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+    )
+
+
+def _kernel(operation, handler):
+    redispatch = operation.redispatch
+
+    def kernel(*args, **kwargs):
+        first = args[0] if args else None
+        if isinstance(first, list) and first:
+            first = first[0]
+        is_tensor = isinstance(first, torch.Tensor)
+        if (first.is_meta if is_tensor else kwargs.get("device") == _META) or _is_included(_TRACING):
+            # Python's own kernels need the key for what they call, and while `torch.compile` traces, it finds them itself.
+            keys = torch._C._dispatch_keys(first) & _BELOW if is_tensor else _keys_of_device(kwargs)
+            try:
+                return redispatch(_META_KEYS if is_tensor and first.is_meta else keys, *args, **kwargs)
+            except RuntimeError as error:
+                if "Unable to cast" not in str(error):  # Where PyTorch gives a number for a tensor, only `run` takes it.
+                    raise
+        with _Without(_KEYS), _With(_INSIDE_KEY):
+            if _is_excluded(_INSIDE_KEY):  # As where a tensor subclass runs the operations on what it holds.
+                with _SetExcluded(_INSIDE_KEY, False):
+                    return handler(operation, args, kwargs)
+            return handler(operation, args, kwargs)
+
+    return kernel
+
+
+def _on_device(operation):
+    redispatch = operation.redispatch
+
+    def kernel(*args, **kwargs):
+        return redispatch(_keys_of_device(kwargs), *args, **kwargs)
+
+    return kernel
+
+
+_device_keys = {}
+
+
+def _keys_of_device(kwargs):
+    """Returns the keys of an operation that makes a tensor of nothing."""
+    device, layout = kwargs.get("device"), kwargs.get("layout")
+    kind = "cpu" if device is None else device.type
+    found = _device_keys.get((kind, layout))
+    if found is None:
+        name = {"meta": "Meta", "privateuseone": "PrivateUse1"}.get(kind, kind.upper())
+        if layout not in (None, torch.strided):
+            name = ("Sparse" if layout is torch.sparse_coo else "SparseCsr") + name
+        found = _device_keys[kind, layout] = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
+    return found
+
+
+def flat(values):
+    """Returns what lists hold, and the lists in them."""
+    found = []
+    for one in values:
+        if isinstance(one, (list, tuple)):
+            found += flat(one)
+        else:
+            found.append(one)
+    return found

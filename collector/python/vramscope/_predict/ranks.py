@@ -1,0 +1,105 @@
+"""One rank of a job of many: `torch.distributed` with PyTorch's fake backend, whatever backend the program asks for.
+
+The fake backend returns at once. What its operations give is filled in by `collectives` and here: every other rank is taken
+to have what this one has. Objects that another rank would send, as by `broadcast_object_list`, stay as they are.
+Imports torch, so it is imported only after the program has done so.
+"""
+
+import contextlib
+import copy
+import functools
+import os
+import sys
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from . import collectives
+
+REDUCING = ("all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "reduce_scatter_tensor")
+
+
+def start(rank, world):
+    """Makes this process rank `rank` of `world`. The environment has what a launcher would have set."""
+    if not 0 <= rank < world:
+        raise ValueError(f"rank {rank} of {world}: no such rank")
+    defaults = {"LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
+    for name, value in defaults.items():
+        os.environ.setdefault(name, str(value))
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(world))
+    _replace("init_process_group", functools.partial(_init_process_group, rank, world))
+    _replace("new_group", _new_group)
+    for name in REDUCING:
+        _replace(name, _reduce)
+    for name, function in OBJECTS.items():
+        _replace(name, function)
+
+
+def _replace(name, function):
+    """Puts `function(real, ...)` in the place of one of torch.distributed's, wherever it was imported."""
+    real = getattr(distributed_c10d, name, None)
+    if real is None:
+        return
+
+    @functools.wraps(real)
+    def replaced(*args, **kwargs):
+        return function(real, *args, **kwargs)
+
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("torch.distributed") and getattr(module, "__dict__", {}).get(name) is real:
+            setattr(module, name, replaced)
+
+
+def _init_process_group(rank, world, real, backend=None, init_method=None, timeout=None, *args, **kwargs):
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    more = {} if timeout is None else {"timeout": timeout}
+    return real("fake", rank=rank, world_size=world, store=FakeStore(), **more)
+
+
+def _new_group(real, ranks=None, timeout=None, backend=None, pg_options=None, *args, **kwargs):
+    return real(ranks, timeout, None, None, *args, **kwargs)
+
+
+def _reduce(real, *args, **kwargs):
+    ops = [one for one in (*args, *kwargs.values()) if isinstance(one, (dist.ReduceOp, dist.ReduceOp.RedOpType))]
+    with collectives.reducing(ops[0]) if ops else contextlib.nullcontext():
+        return real(*args, **kwargs)
+
+
+def _all_gather_object(real, object_list, obj, group=None):
+    for number in range(min(len(object_list), dist.get_world_size(group))):
+        object_list[number] = _sent(obj)
+
+
+def _gather_object(real, obj, object_gather_list=None, *args, **kwargs):
+    for number in range(len(object_gather_list or ())):
+        object_gather_list[number] = _sent(obj)
+
+
+def _scatter_object_list(real, output, inputs=None, src=None, group=None, *args, **kwargs):
+    if inputs:
+        output[0] = _sent(inputs[min(dist.get_rank(group), len(inputs) - 1)])
+
+
+def _nothing(real, *args, **kwargs):
+    dist.get_world_size()  # It fails where the real one does, without a group.
+
+
+OBJECTS = {
+    "all_gather_object": _all_gather_object,
+    "gather_object": _gather_object,
+    "scatter_object_list": _scatter_object_list,
+    "broadcast_object_list": _nothing,
+    "send_object_list": _nothing,
+    "recv_object_list": _nothing,
+    "monitored_barrier": _nothing,
+}
+
+
+def _sent(obj):
+    """Returns what arrives of an object: another one, if it can be copied."""
+    try:
+        return copy.deepcopy(obj)
+    except Exception:
+        return obj

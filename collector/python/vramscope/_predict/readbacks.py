@@ -1,0 +1,48 @@
+"""Where a program reads values from the GPU: each is a place at which what it does may depend on a value that was made up."""
+
+import os
+import sys
+import threading
+
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Readbacks:
+    """Counts readbacks by the line of the program that asked for them."""
+
+    def __init__(self, packages=()):
+        """`packages`: the folders whose code is not the program's."""
+        self._inside = (_OWN, *(os.path.join(os.path.abspath(p), "") for p in packages))
+        self._is_inside = {}
+        self._counts = {}
+        self._lock = threading.Lock()
+
+    def count(self, op, made_up):
+        """Counts one readback by the calling thread."""
+        file, line = self._line(sys._getframe(1))
+        key = (file, line, op, bool(made_up))
+        with self._lock:
+            self._counts[key] = self._counts.get(key, 0) + 1
+
+    def _line(self, frame):
+        while frame is not None:
+            code = frame.f_code
+            is_inside = self._is_inside.get(code)
+            if is_inside is None:
+                name = code.co_filename
+                is_inside = name.startswith("<") or os.path.abspath(name).startswith(self._inside)
+                self._is_inside[code] = is_inside
+            if not is_inside:
+                return code.co_filename, frame.f_lineno
+            frame = frame.f_back
+        return None, None
+
+    def rows(self):
+        """Returns dicts with `file`, `line`, `op`, `count` and `made_up`: made-up ones first, then the most frequent."""
+        with self._lock:
+            counts = list(self._counts.items())
+        counts.sort(key=lambda one: (not one[0][3], -one[1], one[0][0] or "", one[0][1] or 0, one[0][2]))
+        return [
+            {"file": file, "line": line, "op": op, "count": count, "made_up": made_up}
+            for (file, line, op, made_up), count in counts
+        ]

@@ -1,0 +1,167 @@
+"""Turns a process into a prediction, as the environment's variables say.
+
+- ``VRAMSCOPE_PREDICT``: the folder where the result is written, ``rank-PID.json``.
+- ``VRAMSCOPE_PREDICT_STEPS``: after how many optimizer steps the program ends, at most. It ends earlier when two steps in a
+  row have the same peak; with ``VRAMSCOPE_PREDICT_WHOLE`` set it does not.
+- ``VRAMSCOPE_PREDICT_WORLD``, ``VRAMSCOPE_PREDICT_RANK``: the number of ranks and this one, for `torch.distributed`.
+- ``VRAMSCOPE_PREDICT_SELECTED``: see `values`.
+
+The result is written when the program ends by itself or by an exception, not when a signal ends it.
+"""
+
+import atexit
+import json
+import os
+import sys
+
+from .. import _exit, _hook, _log
+
+_result = None
+
+
+def start(torch):
+    """Starts, once torch is imported. Does nothing without the variable, and the second time."""
+    global _result
+    folder = os.environ.get("VRAMSCOPE_PREDICT")
+    if not folder or _result is not None:
+        return
+    from . import readbacks, steps, values
+
+    found = readbacks.Readbacks(torch.__path__)
+    _result = result = Result(torch, folder, found)
+    # No plan can be made for cuDNN's attention without cuDNN.
+    if hasattr(torch.backends.cuda, "enable_cudnn_sdp"):
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    computed = values.Values(found)
+    computed.start()
+    for module, name, method in LAUNCHERS:
+        _hook.when_imported(module, lambda loaded, name=name, method=method: _watch(computed, loaded, name, method))
+    world = number("VRAMSCOPE_PREDICT_WORLD")
+    if world is not None:
+        from . import ranks
+
+        ranks.start(number("VRAMSCOPE_PREDICT_RANK") or 0, world)
+    result.steps = steps.Steps(
+        result.memory, result.end, number("VRAMSCOPE_PREDICT_STEPS"), not os.environ.get("VRAMSCOPE_PREDICT_WHOLE")
+    )
+    result.steps.start()
+    atexit.register(result.write)
+    _exit.before_exit(result.write)
+    _watch_exceptions(result)
+
+
+LAUNCHERS = (
+    ("triton.runtime.jit", "JITFunction", "run"),
+    ("torch._inductor.runtime.triton_heuristics", "CachingAutotuner", "run"),
+)
+"""What launches kernels past PyTorch's operations."""
+
+
+def _watch(values, module, name, method):
+    """Tells `values` of the tensors into which a launched kernel may write."""
+    launcher = getattr(module, name, None)
+    real = getattr(launcher, method, None)
+    if real is None:
+        return
+
+    def run(*args, **kwargs):
+        values.launched(args)
+        return real(*args, **kwargs)
+
+    setattr(launcher, method, run)
+
+
+def number(name):
+    """Returns a variable's number, or None."""
+    text = os.environ.get(name, "")
+    return int(text) if text.isdigit() else None
+
+
+def _watch_exceptions(result):
+    real = sys.excepthook
+
+    def excepthook(kind, error, trace):
+        result.failed(error)
+        real(kind, error, trace)
+
+    sys.excepthook = excepthook
+
+
+class Result:
+    """What a process found, written into a file at its end."""
+
+    def __init__(self, torch, folder, readbacks):
+        self._torch, self._folder, self._readbacks = torch, folder, readbacks
+        self._pid = os.getpid()
+        self._why, self._error = "exit", None
+        self._is_written = False
+        self.steps = None
+
+    def memory(self):
+        """Returns the peaks and what is allocated now, by device."""
+        found = []
+        if self._torch.cuda.is_initialized():
+            for device in range(self._torch.cuda.device_count()):
+                stats = self._torch._C._cuda_memoryStats(device)
+                allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
+                found.append(
+                    {
+                        "device": device,
+                        "allocated": allocated["peak"],
+                        "reserved": reserved["peak"],
+                        "allocated_now": allocated["current"],
+                        "out_of_memory": stats["num_ooms"],
+                    }
+                )
+        return found
+
+    def failed(self, error):
+        """An exception ends the program."""
+        self._error = f"{type(error).__name__}: {error}"
+        self._why = "error"
+        out_of_memory = getattr(self._torch, "OutOfMemoryError", None) or self._torch.cuda.OutOfMemoryError
+        while error is not None:
+            if isinstance(error, out_of_memory):
+                self._why, self._error = "out of memory", str(error)
+            error = error.__cause__ or error.__context__
+
+    def end(self, why):
+        """Ends the process, with everything written."""
+        self._why = why
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, OSError, ValueError):
+                pass
+        agent = sys.modules.get("vramscope._agent")
+        if agent is not None and agent.current() is not None:
+            agent.current().detach()
+        self.write()
+        os._exit(0)
+
+    def write(self):
+        """Writes the file, once. A process that neither used the GPU nor failed writes none, nor does one that was forked."""
+        if self._is_written or os.getpid() != self._pid:
+            return
+        if not self._torch.cuda.is_initialized() and self._error is None:
+            return
+        self._is_written = True
+        found = {
+            "pid": self._pid,
+            "rank": number("VRAMSCOPE_PREDICT_RANK"),
+            "world": number("VRAMSCOPE_PREDICT_WORLD"),
+            "torch": self._torch.__version__,
+            "ended": self._why,
+            "error": self._error,
+            "steps": self.steps.count if self.steps is not None else 0,
+            "devices": self.memory(),
+            "readbacks": self._readbacks.rows(),
+        }
+        path = os.path.join(self._folder, f"rank-{self._pid}.json")
+        try:
+            os.makedirs(self._folder, exist_ok=True)
+            with open(path + ".part", "w", encoding="utf-8") as file:
+                json.dump(found, file)
+            os.replace(path + ".part", path)
+        except OSError as error:
+            _log.log("The prediction can't be written: %s" % error)
