@@ -110,7 +110,7 @@ fn check_content(wheel: &Path) -> Result<()> {
         program.clone(),
     ];
     wanted.extend(["LICENSE-APACHE", "LICENSE-MIT"].map(|name| format!("{info}licenses/{name}")));
-    for folder in ["", "_site", "integrations", "tracker"] {
+    for folder in ["", "_predict", "_site", "integrations", "tracker"] {
         for file in std::fs::read_dir(workspace("collector/python/vramscope").join(folder))? {
             let name = file?.file_name().to_string_lossy().into_owned();
             if [".py", ".cpp", ".h"].iter().any(|end| name.ends_with(end)) {
