@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 from vramscope._predict import elf, standins
 
@@ -24,11 +25,11 @@ class Standins(unittest.TestCase):
         self.driver = self.folder / standins.DRIVER
         elf.write(self.driver, MACHINE, standins.DRIVER, (), [("cuInit", 3), ("cudaMalloc", 4)])
 
-    def library(self, name, needed, functions=(), asks=()):
-        """Writes a library of a package. What it asks for, it has none of: the symbols are patched to be undefined."""
+    def library(self, name, needed, functions=()):
+        """Writes a library of a package."""
         path = self.packages / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        elf.write(path, MACHINE, path.name, needed, [(f, 1) for f in (*functions, *asks)])
+        elf.write(path, MACHINE, path.name, needed, [(f, 1) for f in functions])
         return path
 
     def test_functions_return_their_numbers(self):
@@ -65,6 +66,22 @@ class Standins(unittest.TestCase):
         environment = standins.variables(made, {})
         done = subprocess.run([sys.executable, "-c", ask, library], capture_output=True, text=True, env=environment)
         self.assertEqual((done.stdout, done.returncode), ("3 4 False\n", 0), done.stderr)
+
+    def test_what_is_asked_for_and_nobody_has_is_made(self):
+        path = pathlib.Path
+        (self.packages / "torch/lib/libc10_cuda.so").write_bytes(b"\0cuMemCreate\0nvmlInit_v2\0other\0")
+        found = {
+            self.driver: elf.Library([], set(), {"cudaMalloc"}),
+            self.packages / "torch/lib/libc10_cuda.so": elf.Library(["libcudart.so.13"], {"cudaMalloc", "cudaNew", "malloc"}, {"cudaOwn"}),
+            path("_C.so"): elf.Library(["libc.so.6"], {"cublasNew", "cudaOwn"}, set()),
+            path("libother.so"): elf.Library(["libc.so.6"], {"cudaOfOthers"}, set()),
+        }
+        with mock.patch.object(elf, "read", found.__getitem__):
+            functions, names = standins.wanted(list(found)[1:], self.driver)
+        self.assertEqual(functions, ["cuMemCreate", "cublasNew", "cudaNew", "nvmlInit_v2"])
+        self.assertEqual(names, ["libcuda.so.1", "libcudart.so.13", "libnvidia-ml.so.1"])
+        results = {"cudaNew": 801, "cuMemCreate": 801, "__cudaNew": 801, "cublasNew": 0, "cuFileRead": 0, "ncclSend": 0}
+        self.assertEqual({name: standins._result(name) for name in results}, results)
 
     def test_another_driver_or_package_makes_others(self):
         self.library("torch/lib/libtorch_cuda.so", ["libcudart.so.12"])

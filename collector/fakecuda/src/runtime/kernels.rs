@@ -174,7 +174,7 @@ pub(crate) unsafe extern "C" fn cudaGetSymbolAddress(address: *mut *const c_void
 
 macro_rules! succeed {
     ($($name:ident),*) => {$(
-        #[doc = concat!("`", stringify!($name), "` of the runtime: succeeds and does nothing.")]
+        #[doc = concat!("`", stringify!($name), "`: succeeds and does nothing.")]
         #[allow(non_snake_case)]
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $name() -> u32 {
@@ -182,6 +182,8 @@ macro_rules! succeed {
         }
     )*};
 }
+
+pub(super) use succeed;
 
 succeed! {
     __cudaRegisterFatBinaryEnd, __cudaUnregisterFatBinary, __cudaRegisterFunction, __cudaRegisterVar,

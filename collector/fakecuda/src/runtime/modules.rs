@@ -2,38 +2,13 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::libraries::object;
+use super::kernels::succeed;
+use super::libraries::{create, object};
 use super::properties::{SHARED_BYTES_PER_BLOCK, THREADS_PER_BLOCK};
 
-/// Functions that write a handle as their first argument.
-macro_rules! load {
-    ($($name:ident),*) => {$(
-        #[doc = concat!("`", stringify!($name), "` of the driver: hands out an object.")]
-        ///
-        /// # Safety
-        /// The pointer may be written to.
-        #[allow(non_snake_case)]
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name(handle: *mut *const c_void) -> u32 {
-            // SAFETY: the caller's.
-            unsafe { handle.write(object()) };
-            0
-        }
-    )*};
-}
-
-load! { cuModuleLoad, cuModuleLoadData, cuModuleLoadDataEx, cuModuleGetFunction, cuLibraryLoadData, cuLibraryGetKernel, cuKernelGetFunction }
-
-/// Functions that do nothing.
-macro_rules! succeed {
-    ($($name:ident),*) => {$(
-        #[doc = concat!("`", stringify!($name), "` of the driver: succeeds and does nothing.")]
-        #[allow(non_snake_case)]
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $name() -> u32 {
-            0
-        }
-    )*};
+create! {
+    cuKernelGetFunction, cuLibraryGetKernel, cuLibraryLoadData, cuModuleGetFunction, cuModuleLoad, cuModuleLoadData,
+    cuModuleLoadDataEx,
 }
 
 succeed! {

@@ -40,7 +40,7 @@ def combined(tensor, op, world):
 
 
 class Handler:
-    """Runs one collective operation under the mode `values`."""
+    """Runs one collective operation, whose tensors `values` knows."""
 
     def __init__(self, values, op):
         self._values = values

@@ -33,6 +33,8 @@ LOOKED_UP = re.compile(rb"\0((?:cu[A-Z]|nvml[A-Z])\w+)(?=\0)")
 """Functions that PyTorch looks up by name: text in its library, between two zero bytes."""
 ALWAYS = {"libcuda.so.1", "libnvidia-ml.so.1"}
 """What PyTorch loads by name."""
+FUNCTION_USER = re.compile(r"torch|c10|_C\b|cuda")
+"""Names of libraries whose functions count although they ask for none of NVIDIA's libraries by name: another one loads it."""
 LEFT_OUT = {"nvidia", "triton"}
 """Packages that are not looked into: NVIDIA's own libraries, and a compiler."""
 
@@ -111,10 +113,6 @@ def wanted(libraries, driver):
     functions = {name for library in asking for name in library.undefined if FUNCTION.fullmatch(name)} | looked_up
     names = ALWAYS | {name for library in asking for name in library.needed if LIBRARY.fullmatch(name)}
     return sorted(functions - defined), sorted(names)
-
-
-FUNCTION_USER = re.compile(r"torch|c10|_C\b|cuda")
-"""Names of libraries whose functions count although they ask for none of NVIDIA's libraries by name: another one loads it."""
 
 
 def _result(name):

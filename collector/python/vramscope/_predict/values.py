@@ -56,7 +56,7 @@ MADE_UP_AS_ONE = ("aten::all", "aten::isfinite", "aten::isclose", "aten::isreal"
 
 
 class Values:
-    """What is known of the values on the device. `readbacks` is told of every value that the program reads."""
+    """Computes small values, and knows which values on the device are true. Counts in `readbacks` what the program reads."""
 
     def __init__(self, readbacks, selected=None):
         self._readbacks = readbacks
