@@ -105,7 +105,7 @@ class Environment:
         run(cargo, "build collector/fakecuda", cwd=ROOT)
         before = set(self.folder.glob("standins-*"))
         try:
-            self.libraries = standins.made(self.packages(), target / "release" / standins.DRIVER, self.folder, platform.machine())
+            self.libraries = standins.made([self.packages()], target / "release" / standins.DRIVER, self.folder, platform.machine())
         except (OSError, ValueError, KeyError) as error:
             raise Failure(f"Cannot make the libraries that PyTorch loads: {error}") from None
         if self.libraries not in before:

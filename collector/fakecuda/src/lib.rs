@@ -9,7 +9,7 @@
 //! name `libcudart.so` it is the CUDA runtime too (`runtime`).
 //!
 //! [`machine::Machine`] is one type in three files (`machine`, `pools` and `streams`), which therefore import each other.
-//! All other imports go one way: `api` and `control` → `machine` → `device` → `ranges` → `arena` and `system` → `code`.
+//! All other imports go one way: `api` and `control` → `machine` → `model` and `device` → `ranges` → `arena` and `system` → `code`.
 
 // A C library consists of calls with pointers.
 #![allow(unsafe_code)]
@@ -22,6 +22,7 @@ mod control;
 mod device;
 mod faults;
 mod machine;
+mod model;
 mod pools;
 mod ranges;
 mod runtime;

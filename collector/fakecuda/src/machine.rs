@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::code::{Code, Outcome};
 use crate::device::{ADDRESSES, Device};
 use crate::faults::Faults;
+use crate::model::Model;
 use crate::pools::Pool;
 use crate::settings::Settings;
 use crate::streams::Streams;
@@ -24,6 +25,8 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) settings: Settings,
+    /// What every device is.
+    pub(crate) model: Model,
     pub(crate) is_initialized: bool,
     pub(crate) devices: Vec<Device>,
     pub(crate) streams: Streams,
@@ -39,7 +42,16 @@ impl Machine {
         }
         // A device whose addresses cannot be reserved does not exist.
         let devices = (0..settings.devices).map_while(|number| Device::new(number, &settings).ok()).collect();
-        Self { settings, is_initialized: false, devices, streams: Streams::default(), pools: BTreeMap::new(), faults }
+        let model = Model::of(&settings);
+        Self {
+            settings,
+            model,
+            is_initialized: false,
+            devices,
+            streams: Streams::default(),
+            pools: BTreeMap::new(),
+            faults,
+        }
     }
 
     /// Returns the device with this number.

@@ -4,6 +4,9 @@
 //! |---|---|---|
 //! | `FAKECUDA_DEVICES` | the number of devices | 1 |
 //! | `FAKECUDA_CAPACITY` | the bytes of each device | 80 GiB |
+//! | `FAKECUDA_NAME` | the name of each device | Vramscope fake device |
+//! | `FAKECUDA_COMPUTE` | the compute capability of each device, as 8.9 | 9.0 |
+//! | `FAKECUDA_PROCESSORS` | the multiprocessors of each device | 132 |
 //! | `FAKECUDA_CONTEXT_BYTES` | the bytes of a context | 0 |
 //! | `FAKECUDA_OTHER_BYTES` | the bytes that another process uses | 0 |
 //! | `FAKECUDA_VERSION` | the driver's CUDA version | 12040 |
@@ -21,6 +24,10 @@ use crate::faults::Fault;
 pub(crate) struct Settings {
     pub(crate) devices: u64,
     pub(crate) capacity: u64,
+    pub(crate) name: String,
+    /// The compute capability: major and minor.
+    pub(crate) compute: (i32, i32),
+    pub(crate) processors: i32,
     pub(crate) context_bytes: u64,
     pub(crate) other_bytes: u64,
     pub(crate) version: i32,
@@ -39,6 +46,9 @@ impl Settings {
             // The address space is divided among at most eight devices.
             devices: number("FAKECUDA_DEVICES", 1).min(8),
             capacity: number("FAKECUDA_CAPACITY", 80 << 30),
+            name: std::env::var("FAKECUDA_NAME").unwrap_or_else(|_| "Vramscope fake device".to_owned()),
+            compute: std::env::var("FAKECUDA_COMPUTE").ok().and_then(|text| compute(&text)).unwrap_or((9, 0)),
+            processors: number("FAKECUDA_PROCESSORS", 132).try_into().unwrap_or(132),
             context_bytes: number("FAKECUDA_CONTEXT_BYTES", 0),
             other_bytes: number("FAKECUDA_OTHER_BYTES", 0),
             version: number("FAKECUDA_VERSION", 12040).try_into().unwrap_or(0),
@@ -50,6 +60,12 @@ impl Settings {
             faults: faults.split(',').filter_map(Fault::parse).collect(),
         }
     }
+}
+
+/// Reads a compute capability.
+fn compute(text: &str) -> Option<(i32, i32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 fn number(variable: &str, without: u64) -> u64 {

@@ -54,8 +54,8 @@ class Standins(unittest.TestCase):
         self.library("torch/lib/libcudart.so.13", (), ["is_real"])
         self.library("nvidia/cublas/libcublas.so.13", (), ["is_real"])
         (self.packages / "torch/lib/libtorch_python.so").write_bytes(b"not a library")
-        made = standins.made(self.packages, self.driver, self.cache, MACHINE)
-        self.assertEqual(made, standins.made(self.packages, self.driver, self.cache, MACHINE), "it is made once")
+        made = standins.made([self.packages], self.driver, self.cache, MACHINE)
+        self.assertEqual(made, standins.made([self.packages], self.driver, self.cache, MACHINE), "it is made once")
         names = {path.name for path in made.iterdir()}
         self.assertEqual(
             names,
@@ -85,21 +85,21 @@ class Standins(unittest.TestCase):
 
     def test_another_driver_or_package_makes_others(self):
         self.library("torch/lib/libtorch_cuda.so", ["libcudart.so.12"])
-        before = standins.made(self.packages, self.driver, self.cache, MACHINE)
+        before = standins.made([self.packages], self.driver, self.cache, MACHINE)
         self.library("torchvision/_C.so", ["libnvjpeg.1234.so.12"])
-        after = standins.made(self.packages, self.driver, self.cache, MACHINE)
+        after = standins.made([self.packages], self.driver, self.cache, MACHINE)
         self.assertNotEqual(before, after)
         self.assertTrue((after / "libnvjpeg.1234.so.12").is_file())
         elf.write(self.driver, MACHINE, standins.DRIVER, (), [("cuInit", 5)])
-        self.assertNotEqual(after, standins.made(self.packages, self.driver, self.cache, MACHINE))
+        self.assertNotEqual(after, standins.made([self.packages], self.driver, self.cache, MACHINE))
 
     def test_a_folder_that_the_linker_would_split_is_refused(self):
         with self.assertRaisesRegex(ValueError, "VRAMSCOPE_CACHE"):
-            standins.made(self.packages, self.driver, self.folder / "a:b", MACHINE)
+            standins.made([self.packages], self.driver, self.folder / "a:b", MACHINE)
 
     def test_variables_keep_what_was_set(self):
         self.library("torch/lib/libtorch_cuda.so", [])
-        made = standins.made(self.packages, self.driver, self.cache, MACHINE)
+        made = standins.made([self.packages], self.driver, self.cache, MACHINE)
         found = standins.variables(made, {"LD_PRELOAD": "liba.so", "LD_LIBRARY_PATH": "/b"})
         self.assertEqual(found, {"LD_PRELOAD": "libcuda.so.1:libnvidia-ml.so.1:liba.so", "LD_LIBRARY_PATH": f"{made}:/b"})
 

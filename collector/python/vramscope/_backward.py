@@ -15,8 +15,8 @@ _NAME = "_engine_run_backward"
 
 
 def folders(torch):
-    """Returns torch's folder, with its separator, and this file, as stacks name them."""
-    return os.path.join(os.path.dirname(torch.__file__), ""), FILE
+    """Returns torch's folder and this package's, with their separators, as stacks name them."""
+    return os.path.join(os.path.dirname(torch.__file__), ""), OWN
 
 
 class Backward:
@@ -118,5 +118,5 @@ class Backward:
         return number
 
 
-FILE = Backward._begin.__code__.co_filename
-"""This file as stacks name it. It belongs in none."""
+OWN = os.path.join(os.path.dirname(Backward._begin.__code__.co_filename), "")
+"""This package's folder as stacks name it. What it has between a program and PyTorch belongs in none."""

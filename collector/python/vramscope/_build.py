@@ -34,7 +34,7 @@ class BuildError(RuntimeError):
 
 
 def cache(environ=os.environ):
-    """Returns the folder for compiled trackers."""
+    """Returns the folder for what is made once: compiled trackers, and libraries for predictions."""
     if environ.get("VRAMSCOPE_CACHE"):
         return pathlib.Path(environ["VRAMSCOPE_CACHE"])
     base = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")

@@ -47,18 +47,19 @@ def other_build(path):
     )
 
 
-def candidates(argument=None, environ=os.environ, package=None):
-    """Returns the possible paths of the library: only the requested one, or all usual places in order."""
+def candidates(argument=None, environ=os.environ, package=None, name=NAME, variable="VRAMSCOPE_LIBRARY"):
+    """Returns the possible paths of the library: only the requested one, or all usual places in order. `name` and `variable` are for
+    another of the package's libraries."""
     if argument:
         return [pathlib.Path(argument)]
-    if environ.get("VRAMSCOPE_LIBRARY"):
-        return [pathlib.Path(environ["VRAMSCOPE_LIBRARY"])]
+    if environ.get(variable):
+        return [pathlib.Path(environ[variable])]
     package = package or pathlib.Path(__file__).resolve().parent
-    places = [package / NAME]
+    places = [package / name]
     # In a checkout, this package is collector/python/vramscope.
     if len(package.parents) > 2 and (package.parents[2] / "Cargo.toml").is_file():
         target = pathlib.Path(environ.get("CARGO_TARGET_DIR") or package.parents[2] / "target")
-        places += [target / "release" / NAME, target / "debug" / NAME]
+        places += [target / "release" / name, target / "debug" / name]
     return places
 
 

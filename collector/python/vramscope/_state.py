@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._backward import FILE
+from ._backward import OWN
 from ._library import Segments
 
 _STATES = {"active_allocated": 0, "active_pending_free": 1, "active_awaiting_free": 1}
@@ -69,7 +69,7 @@ class Names:
         known = self._lists.get(id(frames))
         if known is not None and known[0] is frames:
             return known[1]
-        shown = (frame for frame in frames if frame["filename"] != FILE)
+        shown = (frame for frame in frames if not frame["filename"].startswith(OWN))
         numbers = tuple(number for number in map(self._frame, shown) if number >= 0)
         number = self._stacks.get(numbers)
         if number is None:

@@ -11,10 +11,7 @@ use super::message::TRIPPED;
 
 /// The exit codes, as the help of the program and of commands with gates tells them.
 pub(super) const EXIT_STATUS: &str = "\
-Exit status:
-  0  Done, and no gate tripped
-  1  A gate tripped: what --fail-on names was found, or `vramscope store check` found damage
-  2  It can't be done: invalid arguments, or a file, a device or a server that can't be used";
+Exit status: 0 done; 1 a gate tripped, such as --fail-on; 2 it can't be done";
 
 /// The exit codes of a command with `--fail-on`.
 pub(super) const GATE_STATUS: &str = "\

@@ -20,6 +20,7 @@ mod fit;
 mod gate;
 mod groups;
 mod help;
+mod job;
 mod listening;
 mod listing;
 mod live;
@@ -29,6 +30,7 @@ mod open;
 mod output;
 mod page_address;
 mod parallel;
+mod predict;
 mod progress;
 mod pull;
 mod push;
@@ -114,6 +116,8 @@ enum Command {
     Whatif(whatif::WhatIf),
     /// Look for the allocator settings that serve a run best
     Tune(tune::Tune),
+    /// Run a script without a GPU, and tell what memory it needs
+    Predict(Box<predict::Predict>),
     /// Estimate the memory of a transformer
     Budget(Box<budget::BudgetCommand>),
     /// Find the largest value of a parameter that fits
@@ -185,6 +189,7 @@ pub fn main(page: &'static [Asset]) -> ExitCode {
         Command::Bisect(bisect) => bisect.run(),
         Command::Baseline(baseline) => baseline.run(),
         Command::Curves(curves) => curves.run(),
+        Command::Predict(predict) => predict.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
         Command::Sweep(sweep) => sweep.run(),

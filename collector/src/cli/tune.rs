@@ -61,7 +61,7 @@ impl From<GoalName> for Goal {
 }
 
 /// The printed result.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Printed {
     /// The file, or the name of a workload.
     file: String,
@@ -129,6 +129,14 @@ impl Printed {
         self.tuning.advice.conf.as_deref()
     }
 
+    /// Returns the recommendation as text for people.
+    pub(super) fn advice(&self) -> String {
+        let mut out = String::new();
+        // Writing to a string can't fail.
+        let _ = write_advice(&mut out, self);
+        out
+    }
+
     /// Returns the answer as JSON, or as text for people.
     pub(super) fn text(&self, is_json: bool, is_verbose: bool) -> String {
         match is_json {
@@ -171,15 +179,8 @@ fn text(printed: &Printed, is_verbose: bool) -> String {
     out
 }
 
-fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Result {
-    let Printed { device, torch, capacity, room, selfcheck, bounds, smallest_capacity, recorded, tuning, .. } = printed;
-    let advice = &tuning.advice;
-    let is_advised = |group: &Group| advice.conf.as_ref().is_some_and(|conf| group.confs.contains(conf));
-    let best = tuning.groups.iter().find(|group| is_advised(group));
-    if let Some(group) = best.or(tuning.groups.iter().find(|group| group.is_recorded)) {
-        let conf = advice.conf.as_deref().unwrap_or(recorded);
-        writeln!(out, "{}", Fit { conf, outcome: &group.outcome, needs: *smallest_capacity, room: *room })?;
-    }
+fn write_advice(out: &mut String, printed: &Printed) -> fmt::Result {
+    let advice = &printed.tuning.advice;
     match &advice.conf {
         Some(conf) => {
             writeln!(out, "{CHECKED} {}", advice.text)?;
@@ -190,9 +191,22 @@ fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Res
         }
         None => writeln!(out, "{}", advice.text)?,
     }
-    if !advice.cost.is_empty() {
-        writeln!(out, "  {}", advice.cost)?;
+    match advice.cost.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "  {}", advice.cost),
     }
+}
+
+fn write_text(out: &mut String, printed: &Printed, is_verbose: bool) -> fmt::Result {
+    let Printed { device, torch, capacity, room, selfcheck, bounds, smallest_capacity, recorded, tuning, .. } = printed;
+    let advice = &tuning.advice;
+    let is_advised = |group: &Group| advice.conf.as_ref().is_some_and(|conf| group.confs.contains(conf));
+    let best = tuning.groups.iter().find(|group| is_advised(group));
+    if let Some(group) = best.or(tuning.groups.iter().find(|group| group.is_recorded)) {
+        let conf = advice.conf.as_deref().unwrap_or(recorded);
+        writeln!(out, "{}", Fit { conf, outcome: &group.outcome, needs: *smallest_capacity, room: *room })?;
+    }
+    write_advice(out, printed)?;
     writeln!(out)?;
     let is_shown = |group: &&Group| is_verbose || !group.outcome.fails() || group.is_recorded;
     let shown: Vec<&Group> = tuning.groups.iter().filter(is_shown).collect();

@@ -5,10 +5,6 @@ use std::ffi::{c_char, c_int};
 use super::{export, put};
 use crate::code::Code;
 use crate::machine::{answer, current_context, pop_context, push_context};
-use crate::runtime::device_attribute;
-
-/// The name of every device.
-const NAME: &[u8] = b"Vramscope fake device\0";
 
 /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`.
 const CONCURRENT_MANAGED_ACCESS: c_int = 89;
@@ -82,8 +78,8 @@ export! {
     fn cuDeviceGetName(machine, name: *mut c_char, length: c_int, device: c_int) {
         machine.numbered(device)?;
         let length = usize::try_from(length).ok().filter(|length| *length > 0).ok_or(Code::INVALID_VALUE)?;
-        for (i, byte) in NAME.iter().take(length - 1).chain([&0]).enumerate() {
-            unsafe { put(name.add(i), *byte as c_char)? };
+        for (i, byte) in machine.settings.name.bytes().take(length - 1).chain([0]).enumerate() {
+            unsafe { put(name.add(i), byte as c_char)? };
         }
         Ok(())
     }
@@ -105,7 +101,7 @@ export! {
         machine.numbered(device)?;
         let answer = match attribute {
             CONCURRENT_MANAGED_ACCESS => c_int::from(machine.settings.can_manage),
-            _ => device_attribute(attribute),
+            _ => machine.model.attribute(attribute),
         };
         unsafe { put(value, answer) }
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use super::properties::{CUDA_12, CUDA_13, attribute};
+use super::properties::{CUDA_12, CUDA_13};
 use super::{DEVICE, LAST_ERROR, enter, export, initialized};
 use crate::api::put;
 use crate::code::Code;
@@ -39,7 +39,7 @@ export! {
 
     fn cudaDeviceGetAttribute(machine, _device, value: *mut c_int, number: c_int, device: c_int) {
         machine.numbered(device)?;
-        unsafe { put(value, attribute(number)) }
+        unsafe { put(value, machine.model.attribute(number)) }
     }
 
     fn cudaDeviceCanAccessPeer(machine, _device, can: *mut c_int, from: c_int, to: c_int) {
@@ -75,13 +75,11 @@ export! {
 
     // Since CUDA 13; the structure is another one under the name of CUDA 12.
     fn cudaGetDeviceProperties(machine, _device, properties: *mut u8, device: c_int) {
-        let capacity = machine.numbered(device)?.capacity;
-        CUDA_13.fill(device, capacity, |at, byte| unsafe { put(properties.add(at), byte) })
+        CUDA_13.fill(machine, device, |at, byte| unsafe { put(properties.add(at), byte) })
     }
 
     fn cudaGetDeviceProperties_v2(machine, _device, properties: *mut u8, device: c_int) {
-        let capacity = machine.numbered(device)?.capacity;
-        CUDA_12.fill(device, capacity, |at, byte| unsafe { put(properties.add(at), byte) })
+        CUDA_12.fill(machine, device, |at, byte| unsafe { put(properties.add(at), byte) })
     }
 }
 

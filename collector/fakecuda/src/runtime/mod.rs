@@ -16,8 +16,6 @@ mod nvml;
 mod properties;
 mod streams;
 
-pub(crate) use properties::attribute as device_attribute;
-
 use std::cell::Cell;
 
 use crate::code::{Code, Outcome};

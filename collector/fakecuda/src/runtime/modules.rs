@@ -4,7 +4,8 @@ use std::ffi::{c_int, c_void};
 
 use super::kernels::succeed;
 use super::libraries::{create, object};
-use super::properties::{SHARED_BYTES_PER_BLOCK, THREADS_PER_BLOCK};
+use crate::machine::machine;
+use crate::model::THREADS_PER_BLOCK;
 
 create! {
     cuKernelGetFunction, cuLibraryGetKernel, cuLibraryLoadData, cuModuleGetFunction, cuModuleLoad, cuModuleLoadData,
@@ -69,6 +70,6 @@ pub(crate) unsafe extern "C" fn cuOccupancyMaxActiveClusters(count: *mut c_int) 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuCtxGetLimit(value: *mut usize, _limit: c_int) -> u32 {
     // SAFETY: the caller's.
-    unsafe { value.write(SHARED_BYTES_PER_BLOCK as usize) };
+    unsafe { value.write(machine().model.shared_bytes_per_block as usize) };
     0
 }

@@ -39,12 +39,12 @@ LEFT_OUT = {"nvidia", "triton"}
 """Packages that are not looked into: NVIDIA's own libraries, and a compiler."""
 
 
-def made(packages, driver, cache, machine):
-    """Returns the folder with the stand-ins for the packages in the folder `packages`, and makes it in the folder `cache` if it is
-    not there. `driver` is the path of the simulated driver. Raises `OSError` and `ValueError`."""
+def made(folders, driver, cache, machine):
+    """Returns the folder with the stand-ins for the packages in `folders`, and makes it in the folder `cache` if it is not there.
+    `driver` is the path of the simulated driver. Raises `OSError` and `ValueError`."""
     if set(str(cache)) & set(":;"):
         raise ValueError(f"{cache}: the dynamic linker takes colons and semicolons for separators. Set VRAMSCOPE_CACHE to another folder")
-    libraries = _libraries(packages)
+    libraries = _libraries(folders)
     key = hashlib.sha256(driver.read_bytes())
     for path in [pathlib.Path(__file__), pathlib.Path(elf.__file__)]:
         key.update(path.read_bytes())
@@ -78,10 +78,10 @@ def variables(folder, environ=os.environ):
     }
 
 
-def _libraries(packages):
+def _libraries(folders):
     """Returns the libraries of packages that may ask for NVIDIA's, in a stable order."""
     found = []
-    for package in sorted(packages.iterdir()):
+    for package in sorted(package for folder in folders for package in folder.iterdir()):
         if package.name in LEFT_OUT or package.name.endswith(".dist-info"):
             continue
         of = [package] if package.is_file() else package.rglob("*.so*")

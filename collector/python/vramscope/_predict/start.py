@@ -3,7 +3,9 @@
 - ``VRAMSCOPE_PREDICT``: the folder where the result is written, ``rank-PID.json``.
 - ``VRAMSCOPE_PREDICT_STEPS``: after how many optimizer steps the program ends, at most. It ends earlier when two steps in a
   row have the same peak; with ``VRAMSCOPE_PREDICT_WHOLE`` set it does not.
-- ``VRAMSCOPE_PREDICT_WORLD``, ``VRAMSCOPE_PREDICT_RANK``: the number of ranks and this one, for `torch.distributed`.
+- ``VRAMSCOPE_PREDICT_SECONDS``: after how much time the program ends, at most.
+- ``VRAMSCOPE_PREDICT_WORLD``, ``VRAMSCOPE_PREDICT_RANK``: the number of ranks and this one, for `torch.distributed`. Without them
+  they are what a launcher set.
 - ``VRAMSCOPE_PREDICT_SELECTED``: see `values`.
 
 The result is written when the program ends by itself or by an exception, not when a signal ends it.
@@ -13,6 +15,7 @@ import atexit
 import json
 import os
 import sys
+import threading
 
 from .. import _exit, _hook, _log
 
@@ -36,15 +39,20 @@ def start(torch):
     computed.start()
     for module, name, method in LAUNCHERS:
         _hook.when_imported(module, lambda loaded, name=name, method=method: _watch(computed, loaded, name, method))
-    world = number("VRAMSCOPE_PREDICT_WORLD")
+    rank, world = _rank()
     if world is not None:
         from . import ranks
 
-        ranks.start(number("VRAMSCOPE_PREDICT_RANK") or 0, world)
+        ranks.start(rank, world)
     result.steps = steps.Steps(
         result.memory, result.end, number("VRAMSCOPE_PREDICT_STEPS"), not os.environ.get("VRAMSCOPE_PREDICT_WHOLE")
     )
     result.steps.start()
+    seconds = number("VRAMSCOPE_PREDICT_SECONDS")
+    if seconds is not None:
+        timer = threading.Timer(seconds, result.end, ("time",))
+        timer.daemon = True
+        timer.start()
     atexit.register(result.write)
     _exit.before_exit(result.write)
     _watch_exceptions(result)
@@ -69,6 +77,14 @@ def _watch(values, module, name, method):
         return real(*args, **kwargs)
 
     setattr(launcher, method, run)
+
+
+def _rank():
+    """Returns this process's rank and the number of ranks, if it is one of several; otherwise None twice."""
+    for rank, world in (("VRAMSCOPE_PREDICT_RANK", "VRAMSCOPE_PREDICT_WORLD"), ("RANK", "WORLD_SIZE")):
+        if number(world) is not None:
+            return number(rank) or 0, number(world)
+    return None, None
 
 
 def number(name):
@@ -146,10 +162,11 @@ class Result:
         if not self._torch.cuda.is_initialized() and self._error is None:
             return
         self._is_written = True
+        rank, world = _rank()
         found = {
             "pid": self._pid,
-            "rank": number("VRAMSCOPE_PREDICT_RANK"),
-            "world": number("VRAMSCOPE_PREDICT_WORLD"),
+            "rank": rank,
+            "world": world,
             "torch": self._torch.__version__,
             "ended": self._why,
             "error": self._error,

@@ -14,9 +14,9 @@
 
 namespace {
 
-// PyTorch's folder, and this package's file that wraps backward passes.
+// PyTorch's folder, and this package's, whose frames belong in no stack.
 std::string torch_folder;
-std::string backward_file;
+std::string own_folder;
 
 // Resolves stacks with PyTorch's own symbolizer.
 void resolve_batch(const std::vector<Context>& batch) {
@@ -29,7 +29,7 @@ void resolve_batch(const std::vector<Context>& batch) {
     std::vector<OwnFrame> own;
     for (uint64_t index : symbols.tracebacks.at(i)) {
       auto& frame = symbols.all_frames.at(index);
-      if (frame.filename == backward_file) continue;
+      if (frame.filename.compare(0, own_folder.size(), own_folder) == 0) continue;
       if (frame.lineno != 0 && frame.filename.compare(0, torch_folder.size(), torch_folder) != 0) {
         own.push_back({forward.function(frame.funcname, frame.filename), static_cast<uint32_t>(frame.lineno)});
       }

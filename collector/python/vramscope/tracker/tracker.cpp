@@ -207,10 +207,10 @@ int64_t vs_resolve() {
   return static_cast<int64_t>(unknown.size());
 }
 
-// Sets PyTorch's folder, and this package's file that wraps backward passes and belongs in no stack.
-void vs_folders(const char* torch, const char* file) {
+// Sets PyTorch's folder, and this package's, whose frames belong in no stack.
+void vs_folders(const char* torch, const char* own) {
   torch_folder = torch;
-  backward_file = file;
+  own_folder = own;
 }
 
 // Tells of a stack that begins backward passes: its number, and its frames from the innermost one on.

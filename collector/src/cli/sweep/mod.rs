@@ -15,6 +15,7 @@ use format::sweep::{self as document, Run};
 use trace::units::Bytes;
 
 use self::measured::measured;
+pub(super) use self::range::Grid;
 use self::range::Range;
 use self::search::largest;
 use self::text::Text;

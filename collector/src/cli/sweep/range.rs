@@ -38,12 +38,12 @@ pub(in crate::cli) struct Grid {
 
 impl Grid {
     /// Returns the number at a place.
-    pub(super) fn number(self, place: u64) -> u64 {
+    pub(in crate::cli) fn number(self, place: u64) -> u64 {
         self.first.saturating_add(place.saturating_mul(self.step))
     }
 
     /// Returns the last place whose number is not larger than `number`.
-    pub(super) fn place(self, number: u64) -> u64 {
+    pub(in crate::cli) fn place(self, number: u64) -> u64 {
         number.saturating_sub(self.first) / self.step.max(1)
     }
 }

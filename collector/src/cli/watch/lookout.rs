@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::stage::{Stage, Stages};
+use crate::cli::job::is_python;
 
 /// How long a Python may run before it should have started the recorder, which is among the first things that it does.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -84,33 +85,9 @@ fn called(process: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(word)).filter(|program| is_python(program))
 }
 
-/// Returns whether a program's name is that of a Python, such as `python3.13`.
-pub(super) fn is_python(program: &Path) -> bool {
-    let name = program.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
-    let rest = name
-        .as_deref()
-        .map(|name| name.strip_suffix(".exe").unwrap_or(name))
-        .and_then(|name| name.strip_prefix("python"));
-    rest.is_some_and(|rest| rest.chars().all(|letter| letter.is_ascii_digit() || ".t".contains(letter)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_python_is_known_by_its_name() {
-        for (name, wanted) in [
-            ("/usr/bin/python3.13", true),
-            ("python", true),
-            ("python3.13t", true),
-            ("Python.exe", true),
-            ("python-config", false),
-            ("torchrun", false),
-        ] {
-            assert_eq!(is_python(Path::new(name)), wanted, "{name}");
-        }
-    }
 
     #[test]
     fn a_python_has_some_time_to_start() {

@@ -6,11 +6,8 @@
 //! The job runs as without Vramscope: the same arguments, standard streams, signals and exit code. The agent inside it is
 //! the Python package, which reads the variables. Every process of the job inherits them, and they share one link.
 
-mod job;
 mod lookout;
-mod probe;
 mod server;
-mod signals;
 mod stage;
 mod summary;
 mod written;
@@ -25,13 +22,12 @@ use clap::Args;
 use format::EXTENSION;
 use query::link::Encoded;
 
-use self::job::{Program, python_path, run_name};
 use self::lookout::Lookout;
-use self::probe::Recorder;
 use self::server::Server;
 use self::stage::{Stage, Stages};
 use super::browser;
 use super::destination::{CA_FILE_VARIABLE, TO_VARIABLE, TOKEN_VARIABLE, named_server};
+use super::job::{self, Program, Recorder, WATCHED_VARIABLE, python_path, run_name};
 use super::message::note;
 use super::output::next_step;
 use super::push::{ServerOptions, wait};
@@ -101,14 +97,15 @@ impl Watch {
     /// Runs the job, and returns its exit code.
     pub(super) fn run(self) -> ExitCode {
         match self.watch() {
-            Ok(status) => signals::end_as(status),
+            Ok(status) => job::end_as(status),
             Err(sentence) => refuse(&sentence),
         }
     }
 
     fn watch(self) -> Result<ExitStatus, String> {
         // What can't work is refused before anything is started.
-        let program = Program::of(self.is_module, self.program.clone())?;
+        let program =
+            Program::of(&Watch::augment_args(clap::Command::new("watch")), self.is_module, self.program.clone())?;
         // The agent fills in a folder's placeholders, such as {rank}, in each process.
         let folder = self.out.as_ref().and_then(|out| Path::new(out).parent());
         let folder = folder.filter(|folder| !folder.to_string_lossy().contains('{'));
@@ -139,14 +136,14 @@ impl Watch {
         }
         let absent = if is_named { wait(async { Ok(remote.absence(ANSWER).await) })? } else { None };
         let recorder = match program.is_python() {
-            true => probe::ask_and_mend(&mut command),
+            true => job::ask_and_mend(&mut command),
             false => Recorder::Unknown,
         };
         let stages = Stages::new().map(Arc::new);
-        command.env(stage::VARIABLE, stages.as_ref().map_or(Path::new("1"), |stages| stages.path()));
+        command.env(WATCHED_VARIABLE, stages.as_ref().map_or(Path::new("1"), |stages| stages.path()));
 
         #[cfg(unix)]
-        let handlers = signals::Handlers::install()?;
+        let handlers = job::Handlers::install()?;
         let is_kept = server.is_new() && !self.stop_server;
         let kept = if is_kept { " (its server keeps running; vramscope stop ends it)" } else { "" };
         // At once: the job may take hours.
@@ -188,11 +185,11 @@ impl Watch {
                 ));
             })
         });
-        let status = signals::wait(&mut child)?;
+        let status = job::wait(&mut child)?;
         drop(lookout);
         #[cfg(unix)]
         drop(forwarding);
-        if let Some(line) = signals::killed_by(status) {
+        if let Some(line) = job::killed_by(status) {
             say(&line);
         }
         // The job is over, whatever becomes of the summary.

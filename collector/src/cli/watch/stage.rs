@@ -3,9 +3,6 @@
 use std::fs::{self, DirBuilder};
 use std::path::{Path, PathBuf};
 
-/// The variable that names the folder. That it is set at all tells the agent that a link was printed.
-pub(super) const VARIABLE: &str = "VRAMSCOPE_WATCHED";
-
 /// How far the recorder has come in the process in which it has come farthest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::job::python_path;
-use super::stage;
+use super::WATCHED_VARIABLE;
+use super::program::python_path;
 
 /// The longest time that a Python has to answer. The job starts later by what it takes.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ const FLAGS: &str = "bBdEIOPqsSuv";
 
 /// What a Python answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Recorder {
+pub(in crate::cli) enum Recorder {
     /// It starts the recorder.
     Starts,
     /// It has the package, whose `__init__.py` is this file, but does not load the recorder when it starts.
@@ -49,7 +49,7 @@ pub(super) enum Recorder {
 }
 
 /// Asks the Python that `job` runs, in the job's environment.
-pub(super) fn ask(job: &Command) -> Recorder {
+pub(in crate::cli) fn ask(job: &Command) -> Recorder {
     let flags = job.get_args().take_while(|word| is_flag(word));
     let mut command = Command::new(job.get_program());
     command.args(flags).args(["-c", QUESTION]);
@@ -60,12 +60,12 @@ pub(super) fn ask(job: &Command) -> Recorder {
         };
     }
     // What it starts is not the job.
-    command.env_remove(stage::VARIABLE).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    answer(&mut command).as_deref().map_or(Recorder::Unknown, read)
+    command.env_remove(WATCHED_VARIABLE).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    answer(&mut command, ANSWER).as_deref().map_or(Recorder::Unknown, read)
 }
 
 /// Asks like [`ask`], and if the package only lacks its start, adds the folder to `job`'s path that makes up for that.
-pub(super) fn ask_and_mend(job: &mut Command) -> Recorder {
+pub(in crate::cli) fn ask_and_mend(job: &mut Command) -> Recorder {
     let first = ask(job);
     let Recorder::Idle(file) = &first else { return first };
     let Some(folder) = file.parent().and_then(|package| package.parent()) else { return first };
@@ -91,15 +91,15 @@ fn is_flag(word: &OsStr) -> bool {
     letters.is_some_and(|letters| !letters.is_empty() && letters.chars().all(|letter| FLAGS.contains(letter)))
 }
 
-/// Returns what a command printed, if it ended in time and well.
-fn answer(command: &mut Command) -> Option<String> {
+/// Returns what a command printed, if it ended well and within a time. It prints little: only as much as a pipe holds is read.
+pub(in crate::cli) fn answer(command: &mut Command, within: Duration) -> Option<String> {
     let mut child = command.spawn().ok()?;
     let begun = Instant::now();
     loop {
         match child.try_wait().ok()? {
             Some(status) if status.success() => break,
             Some(_) => return None,
-            None if begun.elapsed() > ANSWER => {
+            None if begun.elapsed() > within => {
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;

@@ -18,10 +18,10 @@ mod unix {
     use signal_hook::low_level::siginfo::Cause;
 
     /// Passes signals on to the job from its creation until it is dropped.
-    pub(in super::super) struct Forwarding(Handle);
+    pub(in crate::cli) struct Forwarding(Handle);
 
     /// The handlers, which must exist before the job does: a signal in between would end the parent alone.
-    pub(in super::super) struct Handlers {
+    pub(in crate::cli) struct Handlers {
         signals: SignalsInfo<WithOrigin>,
         /// Signals that this process was started to ignore. The job inherits that, as it would without its parent, but
         /// not a handler in its place: `nohup` would not protect it. So their handlers are installed once it runs.
@@ -30,7 +30,7 @@ mod unix {
 
     impl Handlers {
         /// Installs the handlers. The error is a sentence for people.
-        pub(in super::super) fn install() -> Result<Self, String> {
+        pub(in crate::cli) fn install() -> Result<Self, String> {
             let set = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
             let all = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT];
             let (ignored, handled): (Vec<_>, Vec<_>) = all.iter().partition(|signal| set >> (**signal - 1) & 1 == 1);
@@ -40,7 +40,7 @@ mod unix {
         }
 
         /// Passes on what arrives from now on.
-        pub(in super::super) fn forward_to(self, child: &Child) -> Forwarding {
+        pub(in crate::cli) fn forward_to(self, child: &Child) -> Forwarding {
             let Self { mut signals, ignored } = self;
             let handle = signals.handle();
             for signal in ignored {
@@ -87,16 +87,16 @@ mod unix {
 }
 
 #[cfg(unix)]
-pub(super) use unix::Handlers;
+pub(in crate::cli) use unix::Handlers;
 
 /// Waits for the job. The standard input stays open for it.
-pub(super) fn wait(child: &mut Child) -> Result<ExitStatus, String> {
+pub(in crate::cli) fn wait(child: &mut Child) -> Result<ExitStatus, String> {
     child.wait().map_err(|error| format!("The job can't be waited for: {error}."))
 }
 
 /// Returns the line that names the signal that ended the job, if one did: its own, or that of a program which a shell ran
 /// for it, as which the status 128 + n is understood.
-pub(super) fn killed_by(status: ExitStatus) -> Option<String> {
+pub(in crate::cli) fn killed_by(status: ExitStatus) -> Option<String> {
     #[cfg(unix)]
     {
         use signal_hook::low_level::signal_name;
@@ -127,7 +127,7 @@ fn hint(number: i32) -> &'static str {
 }
 
 /// Ends as the job did: returns its exit code, or ends this process by the signal that ended the job.
-pub(super) fn end_as(status: ExitStatus) -> ExitCode {
+pub(in crate::cli) fn end_as(status: ExitStatus) -> ExitCode {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         use rustix::process::{Resource, Rlimit, setrlimit};

@@ -1,25 +1,25 @@
-//! The job that `vramscope watch` runs: its command line, its name, and the path on which its Python finds the agent.
+//! What a job runs: its command line, its name, and the path on which its Python finds the agent.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::Args;
-
-use super::super::suggestion::did_you_mean;
-use super::Watch;
-use super::lookout::is_python;
+use crate::cli::suggestion::did_you_mean;
 
 /// Characters of the part of a job's name that tells two runs of one program apart.
 const ID_CHARS: usize = 5;
 /// The characters of that part: none that look alike.
 const ID_ALPHABET: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
+/// The most bytes of a program's first line that are read: Linux reads as many.
+const FIRST_LINE: u64 = 256;
 /// The folder within the Python package whose `sitecustomize.py` attaches the agent where the package is not installed.
 const SITE: &str = "vramscope/_site";
 
 /// What is to be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Program {
+pub(in crate::cli) enum Program {
     /// A Python script, or with `is_module` a module, with its arguments.
     Python { is_module: bool, arguments: Vec<OsString> },
     /// A program such as `torchrun`, with its arguments.
@@ -27,17 +27,19 @@ pub(super) enum Program {
 }
 
 impl Program {
-    /// Reads a command line, whose first word is a script, a module or a program. The error is a sentence for people.
-    pub(super) fn of(is_module: bool, words: Vec<OsString>) -> Result<Self, String> {
+    /// Reads what `command` was given to run: its first word is a script, a module or a program. The error is a sentence for
+    /// people.
+    pub(in crate::cli) fn of(command: &clap::Command, is_module: bool, words: Vec<OsString>) -> Result<Self, String> {
+        let name = command.get_name();
         let Some(first) = words.first() else {
             let what = if is_module { "a module" } else { "a program" };
-            return Err(format!("Name {what} to watch, such as: vramscope watch train.py --epochs 3."));
+            return Err(format!("Name {what} to run, such as: vramscope {name} train.py --epochs 3."));
         };
         if is_module {
             return Ok(Self::Python { is_module, arguments: words });
         }
         if first.to_str().is_some_and(|word| word.starts_with('-')) {
-            return Err(not_an_option(&first.to_string_lossy()));
+            return Err(not_an_option(command, &first.to_string_lossy()));
         }
         let path = Path::new(first);
         let is_script = path.extension().is_some_and(|extension| extension == "py");
@@ -55,7 +57,7 @@ impl Program {
     }
 
     /// Returns whether its first word is a Python, or it runs in one.
-    pub(super) fn is_python(&self) -> bool {
+    pub(in crate::cli) fn is_python(&self) -> bool {
         match self {
             Self::Python { .. } => true,
             Self::Other(words) => words.first().is_some_and(|word| is_python(Path::new(word))),
@@ -63,8 +65,8 @@ impl Program {
     }
 
     /// Returns the name that people call it by.
-    pub(super) fn name(&self) -> String {
-        let (Self::Python { arguments: words, .. } | Self::Other(words)) = self;
+    pub(in crate::cli) fn name(&self) -> String {
+        let words = self.words();
         // Of a launcher, the script says more: `torchrun --nproc-per-node 8 train.py`.
         let script = words.iter().find(|word| Path::new(word).extension() == Some(OsStr::new("py")));
         let word = script.or(words.first()).map(Path::new);
@@ -72,8 +74,33 @@ impl Program {
         name.unwrap_or_else(|| "job".to_owned())
     }
 
+    /// Returns the Python that runs it: the one that was given, the one that it names itself, or the one on the `PATH`.
+    pub(in crate::cli) fn python(&self, given: Option<&Path>) -> Result<PathBuf, String> {
+        let named = match self {
+            Self::Python { .. } => None,
+            Self::Other(words) => words.first().and_then(|word| path_of(word)).and_then(|path| python_of(&path)),
+        };
+        given.map(Path::to_owned).or(named).map_or_else(default_python, Ok)
+    }
+
+    /// Returns it with each of its words replaced.
+    pub(in crate::cli) fn with(&self, replace: impl FnMut(&OsString) -> OsString) -> Self {
+        match self {
+            Self::Python { is_module, arguments } => {
+                Self::Python { is_module: *is_module, arguments: arguments.iter().map(replace).collect() }
+            }
+            Self::Other(words) => Self::Other(words.iter().map(replace).collect()),
+        }
+    }
+
+    /// Returns its words.
+    pub(in crate::cli) fn words(&self) -> &[OsString] {
+        let (Self::Python { arguments: words, .. } | Self::Other(words)) = self;
+        words
+    }
+
     /// Returns the command that runs it. `python` was given, or is looked up on the `PATH`.
-    pub(super) fn command(&self, python: Option<&Path>) -> Result<Command, String> {
+    pub(in crate::cli) fn command(&self, python: Option<&Path>) -> Result<Command, String> {
         match self {
             Self::Python { is_module, arguments } => {
                 let mut command = Command::new(python.map_or_else(default_python, |python| Ok(python.to_owned()))?);
@@ -84,7 +111,7 @@ impl Program {
                 Ok(command)
             }
             Self::Other(words) => {
-                let (program, arguments) = words.split_first().ok_or("Name a program to watch.")?;
+                let (program, arguments) = words.split_first().ok_or("Name a program to run.")?;
                 let mut command = Command::new(program);
                 command.args(arguments);
                 Ok(command)
@@ -93,16 +120,17 @@ impl Program {
     }
 }
 
-/// Returns the message for a word that looks like an option but is none of `watch`.
-fn not_an_option(word: &str) -> String {
+/// Returns the message for a word that looks like an option but is none of `command`.
+fn not_an_option(command: &clap::Command, word: &str) -> String {
+    let name = command.get_name();
     if ["-c", "-u", "-O", "-W", "-X", "-"].contains(&word) {
-        return format!("{word} is an option of Python. Name Python first: vramscope watch python {word} …");
+        return format!("{word} is an option of Python. Name Python first: vramscope {name} python {word} …");
     }
-    let command = Watch::augment_args(clap::Command::new("watch"));
     let known = command.get_arguments().filter_map(|argument| argument.get_long());
     let meant = did_you_mean(word.trim_start_matches('-'), known).replace("mean ", "mean --");
     format!(
-        "watch has no option {word}.{meant} Put the job's options after its program. vramscope watch --help lists the options of watch."
+        "{name} has no option {word}.{meant} Put the job's options after its program. vramscope {name} --help lists the \
+         options of {name}."
     )
 }
 
@@ -146,6 +174,18 @@ fn path_of(program: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(&name)).find(|path| is_program(path))
 }
 
+/// Returns the Python that a program is, or that its first line names, as that of `torchrun` does.
+fn python_of(program: &Path) -> Option<PathBuf> {
+    if is_python(program) {
+        return Some(program.to_owned());
+    }
+    let mut start = Vec::new();
+    File::open(program).ok()?.take(FIRST_LINE).read_to_end(&mut start).ok()?;
+    let line = start.split(|byte| *byte == b'\n').next()?.strip_prefix(b"#!")?;
+    let path = PathBuf::from(String::from_utf8_lossy(line).trim());
+    (is_python(&path) && path.is_file()).then_some(path)
+}
+
 /// Returns whether a path is an executable file.
 fn is_program(path: &Path) -> bool {
     #[cfg(unix)]
@@ -168,7 +208,7 @@ fn default_python() -> Result<PathBuf, String> {
 }
 
 /// Returns a name for a run of a program: the program's, and a part that tells runs apart.
-pub(super) fn run_name(program: &str) -> Result<String, String> {
+pub(in crate::cli) fn run_name(program: &str) -> Result<String, String> {
     let mut bytes = [0; ID_CHARS];
     getrandom::fill(&mut bytes).map_err(|error| format!("The system has no random numbers: {error}."))?;
     let letter = |byte: u8| char::from(ID_ALPHABET[usize::from(byte) % ID_ALPHABET.len()]);
@@ -177,10 +217,20 @@ pub(super) fn run_name(program: &str) -> Result<String, String> {
 
 /// Returns `PYTHONPATH` for a job whose package is not installed but on that path, as in a checkout: with the folder that
 /// attaches the agent at its front. Returns `None` where nothing has to change.
-pub(super) fn python_path(path: Option<&OsStr>) -> Option<OsString> {
+pub(in crate::cli) fn python_path(path: Option<&OsStr>) -> Option<OsString> {
     let folders: Vec<PathBuf> = std::env::split_paths(path?).collect();
     let site = folders.iter().map(|folder| folder.join(SITE)).find(|site| site.join("sitecustomize.py").is_file())?;
     std::env::join_paths(std::iter::once(site).chain(folders)).ok()
+}
+
+/// Returns whether a program's name is that of a Python, such as `python3.13`.
+pub(in crate::cli) fn is_python(program: &Path) -> bool {
+    let name = program.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
+    let rest = name
+        .as_deref()
+        .map(|name| name.strip_suffix(".exe").unwrap_or(name))
+        .and_then(|name| name.strip_prefix("python"));
+    rest.is_some_and(|rest| rest.chars().all(|letter| letter.is_ascii_digit() || ".t".contains(letter)))
 }
 
 #[cfg(test)]
@@ -193,6 +243,7 @@ mod tests {
 
     #[test]
     fn scripts_and_modules_run_with_python_and_everything_else_as_it_is() {
+        let watch = clap::Command::new("watch").arg(clap::Arg::new("budget").long("budget"));
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("train.py");
         std::fs::write(&script, "").unwrap();
@@ -205,7 +256,7 @@ mod tests {
             (false, "sh -c pass", "sh -c pass", "sh"),
             (false, "/usr/bin/env python3", "/usr/bin/env python3", "env"),
         ] {
-            let program = Program::of(is_module, words(line)).unwrap();
+            let program = Program::of(&watch, is_module, words(line)).unwrap();
             let command = program.command(Some(Path::new("PY"))).unwrap();
             let shown: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
             let shown = shown.join(OsStr::new(" "));
@@ -224,8 +275,22 @@ mod tests {
             (format!("{folder}/notes.txt"), format!("{folder}/notes.txt is neither a Python script nor a program.")),
             ("torchrn".to_owned(), "torchrn is neither a script here nor a program on the PATH.".to_owned()),
         ] {
-            let error = Program::of(false, words(&line)).unwrap_err();
+            let error = Program::of(&watch, false, words(&line)).unwrap_err();
             assert!(error.starts_with(&wanted), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_python_is_known_by_its_name() {
+        for (name, wanted) in [
+            ("/usr/bin/python3.13", true),
+            ("python", true),
+            ("python3.13t", true),
+            ("Python.exe", true),
+            ("python-config", false),
+            ("torchrun", false),
+        ] {
+            assert_eq!(is_python(Path::new(name)), wanted, "{name}");
         }
     }
 

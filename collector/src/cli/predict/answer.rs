@@ -1,0 +1,211 @@
+//! The printed answer: for programs as JSON, and for people as text.
+
+use std::fmt;
+
+use query::whatif::CARDS;
+use serde::Serialize;
+use trace::text::quoted;
+use trace::units::{Bytes, Count, counted, counted_as};
+
+use super::super::fit::Fit;
+use super::super::tune::Printed;
+use super::found::{Ended, Readback};
+use super::prediction::{DeviceMemory, Prediction, Process};
+use super::target::Target;
+use super::variable::Largest;
+
+/// The lines that read values from the GPU that are listed.
+const READBACKS: usize = 5;
+/// The ranks that are listed.
+const RANKS: usize = 16;
+/// What no GPU has confirmed.
+const UNCONFIRMED: &str = "Predicted, not measured: no GPU has confirmed this kind of job yet.";
+
+/// A prediction with what it was asked for.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    /// What people call the program.
+    pub(super) program: String,
+    /// The version of PyTorch.
+    pub(super) torch: String,
+    #[serde(skip)]
+    pub(super) target: Target,
+    /// The card that it should fit on.
+    pub(super) card: Option<&'static str>,
+    /// The bytes that the process can have of each device; `None` if nothing limits it.
+    pub(super) room: Option<u64>,
+    /// Whether it fits; `None` without a limit.
+    pub(super) fits: Option<bool>,
+    /// The bytes that it needs on the device where it needs most.
+    pub(super) needs: u64,
+    /// Whether it needs a larger share than `--fail-if-over` says.
+    pub(super) is_over: Option<bool>,
+    /// How long the program ran, in seconds.
+    pub(super) seconds: f64,
+    #[serde(flatten)]
+    pub(super) prediction: Prediction,
+    /// The same without a limit, where it does not fit.
+    pub(super) unlimited: Option<Prediction>,
+    pub(super) cards: Vec<CardFit>,
+    /// The allocator settings that serve it best.
+    pub(super) tuning: Option<Printed>,
+    /// The largest number that fits, if one was varied.
+    pub(super) largest: Option<Largest>,
+    /// Whether all is printed.
+    #[serde(skip)]
+    pub(super) is_verbose: bool,
+}
+
+/// Whether it fits on a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct CardFit {
+    pub(super) name: &'static str,
+    /// The bytes that a process can have of it.
+    pub(super) usable: u64,
+    pub(super) fits: bool,
+}
+
+/// Returns whether a process that needs `bytes` fits on each card beside what others hold.
+pub(super) fn cards(bytes: u64, held_by_others: u64) -> Vec<CardFit> {
+    let fit = |usable: u64| CardFit { name: "", usable, fits: usable >= bytes };
+    CARDS.iter().map(|card| CardFit { name: card.name, ..fit(card.usable().saturating_sub(held_by_others)) }).collect()
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(largest) = &self.largest {
+            self.write_largest(f, largest)?;
+        }
+        let Some((process, memory)) = self.prediction.largest() else { return Ok(()) };
+        write!(f, "{}: ", self.target.name())?;
+        let DeviceMemory { conf, outcome, needs, .. } = memory;
+        writeln!(f, "{}", Fit { conf, outcome, needs: *needs, room: self.room })?;
+        if let Some((_, memory)) = self.unlimited.as_ref().and_then(Prediction::largest) {
+            let DeviceMemory { conf, outcome, needs, .. } = memory;
+            writeln!(f, "With more memory, it {}", Needs(Fit { conf, outcome, needs: *needs, room: None }))?;
+        }
+        self.write_ranks(f)?;
+        writeln!(f)?;
+        match self.is_verbose {
+            true => write!(f, "{}", memory.report)?,
+            false => write!(f, "{}", memory.report.brief())?,
+        }
+        if let Some(tuning) = &self.tuning {
+            write!(f, "{}", tuning.advice())?;
+        }
+        writeln!(f)?;
+        self.write_end(f, process)?;
+        self.write_readbacks(f, &process.found.readbacks)?;
+        if process.found.world.is_some_and(|world| world > 1) {
+            writeln!(f, "NCCL's buffers come on top: PyTorch does not allocate them, and they are not in this.")?;
+        }
+        writeln!(f, "{UNCONFIRMED}")?;
+        if self.is_verbose {
+            self.cards.iter().try_for_each(|card| {
+                let fits = if card.fits { "fits" } else { "does not fit" };
+                writeln!(f, "  {:<16} {:>9} usable  {fits}", card.name, Bytes(card.usable).to_string())
+            })?;
+        }
+        writeln!(f, "→ vramscope open {}", quoted(&process.recording))
+    }
+}
+
+/// What a run without a limit needs, as the rest of a sentence.
+struct Needs<'a>(Fit<'a>);
+
+impl fmt::Display for Needs<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_string().replacen("NEEDS", "needs", 1))
+    }
+}
+
+impl Answer {
+    fn write_largest(&self, f: &mut fmt::Formatter<'_>, largest: &Largest) -> fmt::Result {
+        let name = largest.name();
+        match (largest.fits, largest.fails) {
+            (Some(fits), Some(fails)) => {
+                writeln!(f, "{name} {}: the largest that fits. {} does not: both were run.", fits.value, fails.value)?;
+            }
+            (Some(fits), None) => writeln!(f, "{name} {}: fits, and is the largest of the range.", fits.value)?,
+            (None, Some(fails)) => {
+                writeln!(f, "{name} {}: does not fit, and is the smallest of the range.", fails.value)?;
+            }
+            (None, None) => {}
+        }
+        for run in &largest.runs {
+            let what = if run.fits { Bytes(run.needs).to_string() } else { "does not fit".to_owned() };
+            writeln!(f, "  {:>8}  {what}", run.value)?;
+        }
+        writeln!(f)
+    }
+
+    fn write_ranks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let processes = &self.prediction.processes;
+        let all = processes.iter().flat_map(|process| process.memory.iter().map(move |memory| (process, memory)));
+        let count = all.clone().count();
+        if count < 2 {
+            return Ok(());
+        }
+        writeln!(f, "\n  {:>9}  {:>9}  {:>9}", "needs", "reserved", "allocated")?;
+        for (process, memory) in all.take(RANKS) {
+            let [needs, reserved, allocated] =
+                [memory.needs, memory.peak_reserved, memory.peak_allocated].map(|bytes| Bytes(bytes).to_string());
+            let name = process.found.name();
+            writeln!(f, "  {needs:>9}  {reserved:>9}  {allocated:>9}  {name}, device {}", memory.device)?;
+        }
+        match count.saturating_sub(RANKS) {
+            0 => Ok(()),
+            more => writeln!(f, "  {} more: add --json", Count(more as u64)),
+        }
+    }
+
+    /// Writes how far the program ran.
+    fn write_end(&self, f: &mut fmt::Formatter<'_>, process: &Process) -> fmt::Result {
+        let steps = counted(process.found.steps, "step");
+        let Self { torch, seconds, program, .. } = self;
+        let ran = format!("{program} ran on torch {torch} without a GPU for {seconds:.1} s");
+        match process.found.ended {
+            Ended::SamePeak => {
+                writeln!(f, "{ran}. It was stopped after {steps}: two in a row had the same peak (--whole runs all).")
+            }
+            Ended::Steps => writeln!(f, "{ran}. It was stopped after {steps}."),
+            Ended::Time => writeln!(
+                f,
+                "{ran}. It was stopped there, after {steps}: what comes later may need more (--seconds gives it more time)."
+            ),
+            Ended::Exit if process.found.steps == 0 => writeln!(f, "{ran}, to its end."),
+            Ended::Exit => writeln!(f, "{ran}, to its end, with {steps}."),
+            Ended::OutOfMemory => writeln!(f, "{ran}, until memory ran out after {steps}."),
+            Ended::Error => {
+                writeln!(f, "{ran}, until it failed after {steps}. Up to there it needs what is said above.")
+            }
+        }
+    }
+
+    /// Writes which lines read values that no kernel computed.
+    fn write_readbacks(&self, f: &mut fmt::Formatter<'_>, readbacks: &[Readback]) -> fmt::Result {
+        let made_up: Vec<&Readback> = readbacks.iter().filter(|readback| readback.made_up).collect();
+        if made_up.is_empty() {
+            return Ok(());
+        }
+        let lines = counted(made_up.len() as u64, "line");
+        let read = counted_as(made_up.len() as u64, "reads", "read");
+        let read = read.rsplit(' ').next().unwrap_or("read");
+        writeln!(
+            f,
+            "{lines} {read} values that no kernel computed. Where they decide what is done, a GPU may do otherwise:"
+        )?;
+        let shown = if self.is_verbose { made_up.len() } else { READBACKS };
+        for readback in made_up.iter().take(shown) {
+            let place = match (&readback.file, readback.line) {
+                (Some(file), Some(line)) => format!("{file}:{line}"),
+                _ => "inside PyTorch".to_owned(),
+            };
+            writeln!(f, "  {place}  {}, {}", readback.op, counted_as(readback.count, "time", "times"))?;
+        }
+        match made_up.len().saturating_sub(shown) {
+            0 => Ok(()),
+            more => writeln!(f, "  {} more: add -v", Count(more as u64)),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! `vramscope predict`: runs a program without a GPU, and tells what memory it needs.
+//!
+//! ```text
+//! ask the program's Python ─► run the program over a driver that runs no kernel, recorded ─► read the recording ─► tell
+//! ```
+//! PyTorch and its allocator are the real ones, and so is every request. What is not real is said: values that no kernel
+//! computed, and what libraries take beside PyTorch.
+
+mod answer;
+mod environment;
+mod found;
+mod model;
+mod prediction;
+mod rehearsal;
+mod target;
+mod variable;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use self::answer::{Answer, cards};
+use self::environment::Environment;
+use self::prediction::{Prediction, tuned};
+use self::rehearsal::{Rehearsal, Rehearsed, new_folder};
+use self::target::Target;
+use self::variable::{Largest, Variable, Varied};
+use super::choice::Offered;
+use super::job::Program;
+use super::message::{TRIPPED, note};
+use super::subject::card;
+use super::tune::GoalName;
+use super::{UNUSABLE, print_json, refuse, setting, show};
+
+/// What `--help` says about the exit status.
+const STATUS: &str = "\
+Exit status:
+  0  It fits, or no memory was named
+  1  It does not fit, or needs a larger share than --fail-if-over
+  2  It can't be told: the program failed for another reason, or can't be run";
+
+/// The most devices that a process finds.
+const DEVICES: u64 = 8;
+
+/// The options of `predict`.
+#[derive(Args, Debug)]
+#[command(after_help = STATUS)]
+pub(super) struct Predict {
+    /// Card that it should fit on, such as H100-80GB [default: as much memory as it needs]
+    #[arg(long, value_name = "NAME", conflicts_with = "capacity", value_parser = Offered::cards(), hide_possible_values = true)]
+    card: Option<String>,
+    /// Memory that it can have, such as 80GiB
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<String>,
+    /// Memory of the device that others hold, such as 2GiB
+    #[arg(long, value_name = "SIZE")]
+    others: Option<String>,
+    /// Devices of the machine [default: 1, or with --world-size up to 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=DEVICES))]
+    devices: Option<u64>,
+    /// Run as one rank of this many, in place of torchrun
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    world_size: Option<u64>,
+    /// Ranks to run as, one after the other: 0, or 0,7,63 [default: 0]
+    #[arg(long, value_name = "RANK", value_delimiter = ',', requires = "world_size")]
+    rank: Vec<u64>,
+    /// Stop after this many optimizer steps [default: when two in a row have the same peak]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    steps: Option<u64>,
+    /// Run the program to its end
+    #[arg(long, conflicts_with = "steps")]
+    whole: bool,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
+    /// Find the largest number that fits: batch_size=1..256 is put in place of {batch_size}, or of --batch-size's value
+    #[arg(long, value_name = "NAME=FROM..TO")]
+    vary: Option<String>,
+    /// Exit with 1 if it needs more than this share of the memory, such as 0.9
+    #[arg(long, value_name = "SHARE", value_parser = setting::share)]
+    fail_if_over: Option<f64>,
+    /// Share of elements that a mask of unknown values selects, such as 0.25 for 2 of 8 experts [default: all]
+    #[arg(long, value_name = "SHARE", value_parser = setting::share)]
+    selected: Option<f64>,
+    /// Folder for the recordings; it is made [default: one for temporary files]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Python that runs it [default: that of the program, or python or python3 on the PATH]
+    #[arg(long, value_name = "FILE")]
+    python: Option<PathBuf>,
+    /// Say everything
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print JSON for programs
+    #[arg(long)]
+    json: bool,
+    /// Run a module, as python -m does
+    #[arg(short = 'm')]
+    is_module: bool,
+    /// A Python script, a module with -m, or a program such as torchrun; everything after it belongs to it
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
+}
+
+impl Predict {
+    /// Prints the answer, or why there is none.
+    pub(super) fn run(self) -> ExitCode {
+        let answer = match self.answer() {
+            Ok(answer) => answer,
+            Err(sentence) => return refuse(&sentence),
+        };
+        let printed = if self.json { print_json(&answer) } else { show(&answer.to_string()) };
+        if printed != ExitCode::SUCCESS {
+            return printed;
+        }
+        let is_tripped = answer.fits == Some(false) || answer.is_over == Some(true);
+        if let Some(error) = answer.prediction.error() {
+            refuse(&format!("The program failed: {error}. What it would have needed after that is not known."));
+            return ExitCode::from(if is_tripped { TRIPPED } else { UNUSABLE });
+        }
+        if is_tripped { ExitCode::from(TRIPPED) } else { ExitCode::SUCCESS }
+    }
+
+    fn answer(&self) -> Result<Answer, String> {
+        // What can't work is refused before anything is started.
+        let command = Self::augment_args(clap::Command::new("predict"));
+        let program = Program::of(&command, self.is_module, self.program.clone())?;
+        let target = self.target()?;
+        let ranks = self.ranks()?;
+        let variable = self.vary.as_deref().map(Variable::read).transpose()?;
+        let limit = target.room.ok_or("--vary and --fail-if-over need a limit: name it with --card or --capacity.");
+        let limited = (variable.is_some() || self.fail_if_over.is_some()).then_some(limit).transpose()?;
+        if let Some(variable) = &variable {
+            variable.within(&program, 1)?;
+        }
+        let environment = Environment::of(program.python(self.python.as_deref())?)?;
+        let name = program.name();
+        let folder = self.folder(&name)?;
+        let rehearsal = Rehearsal {
+            environment: &environment,
+            world: self.world_size,
+            steps: self.steps,
+            is_whole: self.whole,
+            seconds: self.seconds,
+            selected: self.selected,
+        };
+        let runs = Runs { rehearsal, ranks, folder, count: std::cell::Cell::new(0) };
+        let (program, largest) = match variable.zip(limited) {
+            None => (program, None),
+            Some((variable, room)) => {
+                let largest = runs.largest(&variable, &program, target, room)?;
+                let best = largest.fits.or(largest.fails).map_or(1, |run| run.value);
+                (variable.within(&program, best)?, Some(largest))
+            }
+        };
+        let (prediction, took) = runs.run(&program, target)?;
+        let has_failed = prediction.has_failed();
+        let unlimited = match has_failed && target.room.is_some() {
+            true => Some(runs.run(&program, target.ample())?.0),
+            false => None,
+        };
+        let needing = unlimited.as_ref().unwrap_or(&prediction).largest();
+        let needs = needing.map_or(0, |(_, memory)| memory.needs);
+        let goal = if has_failed { GoalName::Fit } else { GoalName::Reserved };
+        let tuning = match prediction.largest() {
+            Some((process, memory)) => Some(tuned(&process.recording, memory.device, target, goal)?),
+            None => None,
+        };
+        let share = |room: u64| needs as f64 / room.max(1) as f64;
+        Ok(Answer {
+            program: name,
+            torch: environment.torch.clone(),
+            target,
+            card: target.card.map(|card| card.name),
+            room: target.room,
+            fits: target.room.map(|_| !has_failed),
+            needs,
+            is_over: self.fail_if_over.zip(target.room).map(|(most, room)| share(room) > most),
+            seconds: took.as_secs_f64(),
+            prediction,
+            unlimited,
+            cards: cards(needs, target.held_by_others),
+            tuning,
+            largest,
+            is_verbose: self.verbose,
+        })
+    }
+
+    /// Returns the devices that the program finds.
+    fn target(&self) -> Result<Target, String> {
+        let card = self.card.as_deref().map(card).transpose()?;
+        let held_by_others = self.others.as_deref().map(setting::capacity).transpose()?.unwrap_or_default();
+        let room = match (card, &self.capacity) {
+            (Some(card), _) => Some(card.usable().saturating_sub(held_by_others)),
+            (None, Some(text)) => Some(setting::capacity(text)?.saturating_sub(held_by_others)),
+            (None, None) => None,
+        };
+        let devices = self.devices.unwrap_or_else(|| self.world_size.map_or(1, |world| world.min(DEVICES)));
+        let target = Target { card, room, held_by_others, devices };
+        if !target.is_of_cuda() {
+            return Err(format!(
+                "{} does not run CUDA's PyTorch, which is what is run here. Name its memory with --capacity.",
+                target.name()
+            ));
+        }
+        Ok(target)
+    }
+
+    /// Returns the ranks to run as; one of `None` without `--world-size`.
+    fn ranks(&self) -> Result<Vec<Option<u64>>, String> {
+        let Some(world) = self.world_size else { return Ok(vec![None]) };
+        if let Some(rank) = self.rank.iter().find(|rank| **rank >= world) {
+            return Err(format!("--rank {rank}: the last rank of {world} is {}.", world - 1));
+        }
+        let ranks = if self.rank.is_empty() { &[0][..] } else { &self.rank };
+        Ok(ranks.iter().copied().map(Some).collect())
+    }
+
+    fn folder(&self, name: &str) -> Result<PathBuf, String> {
+        let Some(folder) = &self.out else { return new_folder(name) };
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("--out {}: the folder can't be made: {error}. Name another.", folder.display()))?;
+        Ok(folder.clone())
+    }
+}
+
+/// Runs the program, each time in a folder of its own.
+struct Runs<'a> {
+    rehearsal: Rehearsal<'a>,
+    ranks: Vec<Option<u64>>,
+    folder: PathBuf,
+    count: std::cell::Cell<u32>,
+}
+
+impl Runs<'_> {
+    /// Runs the program as each of the ranks. Returns what it needs, and how long it took.
+    fn run(&self, program: &Program, target: Target) -> Result<(Prediction, Duration), String> {
+        let mut all = Prediction::default();
+        let mut took = Duration::ZERO;
+        for rank in &self.ranks {
+            let rehearsed = self.rehearsal.run(program, target, *rank, &self.next_folder()?)?;
+            if rehearsed.processes.is_empty() {
+                return Err(nothing(&rehearsed));
+            }
+            took += rehearsed.took;
+            all.processes.extend(Prediction::of(&rehearsed, target)?.processes);
+        }
+        match all.largest() {
+            Some(_) => Ok((all, took)),
+            None => Err(all.error().map_or_else(
+                || "The program used the GPU, but allocated nothing on it.".to_owned(),
+                |error| format!("The program failed before it allocated anything on the GPU: {error}."),
+            )),
+        }
+    }
+
+    fn next_folder(&self) -> Result<PathBuf, String> {
+        let number = self.count.replace(self.count.get() + 1);
+        let folder = self.folder.join(number.to_string());
+        // One of an earlier command would be mixed up with this one's.
+        std::fs::create_dir(&folder).map_err(|error| {
+            format!("The folder {} can't be made: {error}. Name another with --out.", folder.display())
+        })?;
+        Ok(folder)
+    }
+
+    /// Finds the largest number that fits.
+    fn largest(&self, variable: &Variable, program: &Program, target: Target, room: u64) -> Result<Largest, String> {
+        variable.largest(room, |value| {
+            note(&format!("vramscope: {} {value}", variable.name));
+            let (prediction, _) = self.run(&variable.within(program, value)?, target)?;
+            if let Some(error) = prediction.error() {
+                return Err(format!("With {} {value}, the program failed: {error}.", variable.name));
+            }
+            let needs = prediction.largest().map_or(0, |(_, memory)| memory.needs);
+            Ok(Varied { value, fits: !prediction.has_failed(), needs })
+        })
+    }
+}
+
+/// Says why a run told nothing.
+fn nothing(rehearsed: &Rehearsed) -> String {
+    let Rehearsed { status, is_stopped, .. } = rehearsed;
+    if *is_stopped {
+        return "The program had to be stopped, for its time was over, before it told what it needs. Give it more with \
+                --seconds."
+            .to_owned();
+    }
+    if let Some(line) = super::job::killed_by(*status) {
+        return format!("{line}, before it told what it needs.");
+    }
+    match status.success() {
+        true => "The program did not use the GPU. Does it choose one, as with device=\"cuda\"?".to_owned(),
+        false => "The program failed before it used the GPU; its error is above.".to_owned(),
+    }
+}

@@ -1,0 +1,137 @@
+//! What a run without a GPU says of the memory that the program needs: by rank and device, and whether it fits.
+
+use std::path::Path;
+
+use format::Header;
+use format::import::Imported;
+use query::own_rules::OwnRules;
+use query::whatif::Outcome;
+use report::{DeviceReport, FileReport};
+use serde::Serialize;
+
+use super::super::progress::Progress;
+use super::super::read::read;
+use super::super::subject::Subject;
+use super::super::tune::{GoalName, Printed};
+use super::found::{DeviceCounters, Ended, Found};
+use super::rehearsal::Rehearsed;
+use super::target::Target;
+
+/// The ranks of a prediction.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Prediction {
+    /// By rank.
+    pub(super) processes: Vec<Process>,
+}
+
+/// A process that used the GPU.
+#[derive(Debug, Serialize)]
+pub(super) struct Process {
+    #[serde(flatten)]
+    pub(super) found: Found,
+    /// The path of its recording.
+    pub(super) recording: String,
+    pub(super) memory: Vec<DeviceMemory>,
+}
+
+/// The memory of a process on one device.
+#[derive(Debug, Serialize)]
+pub(super) struct DeviceMemory {
+    pub(super) device: i64,
+    /// PyTorch's counters at the peak.
+    pub(super) peak_allocated: u64,
+    pub(super) peak_reserved: u64,
+    /// Requests that failed.
+    pub(super) out_of_memory: u64,
+    /// The least memory with which the process runs as far as it ran, in bytes.
+    pub(super) needs: u64,
+    /// The allocator's settings.
+    pub(super) conf: String,
+    /// The run under these settings, on the device that it ran on.
+    pub(super) outcome: Outcome,
+    pub(super) report: DeviceReport,
+}
+
+impl Prediction {
+    /// Reads the recordings of a run. The error is a sentence for people.
+    pub(super) fn of(rehearsed: &Rehearsed, target: Target) -> Result<Self, String> {
+        let read_one = |found: &Found| Process::read(found, &rehearsed.folder, target);
+        Ok(Self { processes: rehearsed.processes.iter().map(read_one).collect::<Result<_, _>>()? })
+    }
+
+    /// Returns the process and the device that need most.
+    pub(super) fn largest(&self) -> Option<(&Process, &DeviceMemory)> {
+        let all = self.processes.iter().flat_map(|process| process.memory.iter().map(move |memory| (process, memory)));
+        all.max_by_key(|(_, memory)| (memory.out_of_memory > 0, memory.needs))
+    }
+
+    /// Whether a request failed, or the program ended for lack of memory.
+    pub(super) fn has_failed(&self) -> bool {
+        self.processes.iter().any(|process| {
+            process.found.ended == Ended::OutOfMemory || process.memory.iter().any(|memory| memory.out_of_memory > 0)
+        })
+    }
+
+    /// Returns the error that ended a process, if it was another than that memory ran out.
+    pub(super) fn error(&self) -> Option<&str> {
+        let failed = self.processes.iter().find(|process| process.found.ended == Ended::Error)?;
+        failed.found.error.as_deref()
+    }
+}
+
+impl Process {
+    fn read(found: &Found, folder: &Path, target: Target) -> Result<Self, String> {
+        let path = found
+            .recording(folder)
+            .ok_or_else(|| format!("The {} was not recorded; what the recorder said is above.", found.name()))?;
+        let imported = read(&path)?;
+        let _progress = Progress::new(format!("Looking into {}", found.name()));
+        let counters = |device: i64| found.devices.iter().find(|counters| counters.device == device);
+        let used: Vec<&DeviceCounters> = found.devices.iter().filter(|counters| counters.reserved > 0).collect();
+        let mut subjects = Vec::with_capacity(used.len());
+        let Imported { mut snapshot, header, .. } = imported;
+        let header = header.unwrap_or_default();
+        for index in 0..snapshot.devices.len() {
+            let is_used = snapshot.devices.get(index).is_some_and(|trace| counters(trace.device).is_some());
+            if is_used && snapshot.devices.get(index).is_some_and(|trace| !trace.events.is_empty()) {
+                subjects.push(subject(&mut snapshot, index, &header, target)?);
+            }
+        }
+        let shown = path.display().to_string();
+        // A report takes what was imported.
+        let report = FileReport::with(shown.clone(), read(&path)?, OwnRules::default());
+        let mut memory = Vec::new();
+        for mut report in report.devices {
+            // Of the process without a GPU: its own memory is another than with one.
+            report.outside = None;
+            let Some(subject) = subjects.iter().find(|subject| subject.device == report.device) else { continue };
+            let counters = counters(report.device).copied().unwrap_or_default();
+            memory.push(DeviceMemory {
+                device: report.device,
+                peak_allocated: counters.allocated,
+                peak_reserved: counters.reserved,
+                out_of_memory: counters.out_of_memory,
+                needs: subject.smallest_capacity(&subject.conf)?,
+                conf: subject.conf.clone(),
+                outcome: subject.run(&subject.conf)?,
+                report,
+            });
+        }
+        Ok(Self { found: found.clone(), recording: shown, memory })
+    }
+}
+
+/// Searches for the settings that serve a device's requests best.
+pub(super) fn tuned(recording: &str, device: i64, target: Target, goal: GoalName) -> Result<Printed, String> {
+    let Imported { mut snapshot, header, .. } = read(Path::new(recording))?;
+    let index = snapshot.devices.iter().position(|trace| trace.device == device).unwrap_or(0);
+    let subject = subject(&mut snapshot, index, &header.unwrap_or_default(), target)?;
+    Printed::new(recording.to_owned(), subject, goal)
+}
+
+/// Returns the run of a device, on the device that it ran on.
+fn subject(snapshot: &mut trace::Snapshot, index: usize, header: &Header, target: Target) -> Result<Subject, String> {
+    let mut subject = Subject::of(snapshot, index, header, None)?;
+    (subject.capacity, subject.is_capacity_inferred) = (target.room, false);
+    Ok(subject)
+}
