@@ -27,7 +27,7 @@ def start(rank, world):
     for name, value in defaults.items():
         os.environ.setdefault(name, str(value))
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(world))
-    _replace("init_process_group", functools.partial(_init_process_group, rank, world))
+    _replace("init_process_group", functools.partial(_init_process_group, (rank, world)))
     _replace("new_group", _new_group)
     for name in REDUCING:
         _replace(name, _reduce)
@@ -50,9 +50,11 @@ def _replace(name, function):
             setattr(module, name, replaced)
 
 
-def _init_process_group(rank, world, real, backend=None, init_method=None, timeout=None, *args, **kwargs):
+def _init_process_group(place, real, backend=None, init_method=None, timeout=None, *args, **kwargs):
+    """`place` is this process's rank and the number of ranks, whatever the program says of itself."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
+    rank, world = place
     more = {} if timeout is None else {"timeout": timeout}
     return real("fake", rank=rank, world_size=world, store=FakeStore(), **more)
 

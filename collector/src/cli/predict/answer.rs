@@ -11,7 +11,6 @@ use super::super::fit::Fit;
 use super::super::tune::Printed;
 use super::found::{Ended, Readback};
 use super::prediction::{DeviceMemory, Prediction, Process};
-use super::target::Target;
 use super::variable::Largest;
 
 /// The lines that read values from the GPU that are listed.
@@ -28,8 +27,6 @@ pub(super) struct Answer {
     pub(super) program: String,
     /// The version of PyTorch.
     pub(super) torch: String,
-    #[serde(skip)]
-    pub(super) target: Target,
     /// The card that it should fit on.
     pub(super) card: Option<&'static str>,
     /// The bytes that the process can have of each device; `None` if nothing limits it.
@@ -77,12 +74,16 @@ impl fmt::Display for Answer {
             self.write_largest(f, largest)?;
         }
         let Some((process, memory)) = self.prediction.largest() else { return Ok(()) };
-        write!(f, "{}: ", self.target.name())?;
-        let DeviceMemory { conf, outcome, needs, .. } = memory;
-        writeln!(f, "{}", Fit { conf, outcome, needs: *needs, room: self.room })?;
-        if let Some((_, memory)) = self.unlimited.as_ref().and_then(Prediction::largest) {
-            let DeviceMemory { conf, outcome, needs, .. } = memory;
-            writeln!(f, "With more memory, it {}", Needs(Fit { conf, outcome, needs: *needs, room: None }))?;
+        if let Some(card) = self.card {
+            write!(f, "{card}: ")?;
+        }
+        let DeviceMemory { conf, outcome, .. } = memory;
+        writeln!(f, "{}", Fit { conf, outcome, needs: self.needs, room: self.room })?;
+        if self.fits == Some(false) {
+            match self.cards.iter().find(|card| card.fits) {
+                Some(card) => writeln!(f, "The smallest card with that much is {}.", card.name)?,
+                None => writeln!(f, "No card in the list has that much.")?,
+            }
         }
         self.write_ranks(f)?;
         writeln!(f)?;
@@ -106,16 +107,7 @@ impl fmt::Display for Answer {
                 writeln!(f, "  {:<16} {:>9} usable  {fits}", card.name, Bytes(card.usable).to_string())
             })?;
         }
-        writeln!(f, "→ vramscope open {}", quoted(&process.recording))
-    }
-}
-
-/// What a run without a limit needs, as the rest of a sentence.
-struct Needs<'a>(Fit<'a>);
-
-impl fmt::Display for Needs<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.to_string().replacen("NEEDS", "needs", 1))
+        process.recording.iter().try_for_each(|path| writeln!(f, "→ vramscope open {}", quoted(path)))
     }
 }
 

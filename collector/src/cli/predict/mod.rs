@@ -24,13 +24,15 @@ use clap::Args;
 
 use self::answer::{Answer, cards};
 use self::environment::Environment;
-use self::prediction::{Prediction, tuned};
-use self::rehearsal::{Rehearsal, Rehearsed, new_folder};
+use self::model::Model;
+use self::prediction::{Prediction, Process, tuned};
+use self::rehearsal::{Output, Rehearsal, Rehearsed, new_folder};
 use self::target::Target;
 use self::variable::{Largest, Variable, Varied};
 use super::choice::Offered;
 use super::job::Program;
 use super::message::{TRIPPED, note};
+use super::progress::Progress;
 use super::subject::card;
 use super::tune::GoalName;
 use super::{UNUSABLE, print_json, refuse, setting, show};
@@ -148,32 +150,37 @@ impl Predict {
             selected: self.selected,
         };
         let runs = Runs { rehearsal, ranks, folder, count: std::cell::Cell::new(0) };
-        let (program, largest) = match variable.zip(limited) {
-            None => (program, None),
+        let mut largest = None;
+        let (program, (prediction, took)) = match variable.zip(limited) {
+            None => {
+                let ran = runs.run(&program, target, Output::Shown)?;
+                (program, ran)
+            }
             Some((variable, room)) => {
-                let largest = runs.largest(&variable, &program, target, room)?;
-                let best = largest.fits.or(largest.fails).map_or(1, |run| run.value);
-                (variable.within(&program, best)?, Some(largest))
+                let (found, ran) = runs.largest(&variable, &program, target, room)?;
+                let best = found.fits.or(found.fails).map_or(0, |run| run.value);
+                largest = Some(found);
+                (variable.within(&program, best)?, ran)
             }
         };
-        let (prediction, took) = runs.run(&program, target)?;
         let has_failed = prediction.has_failed();
         let unlimited = match has_failed && target.room.is_some() {
-            true => Some(runs.run(&program, target.ample())?.0),
+            true => Some(runs.run(&program, target.ample(), Output::Hidden)?.0),
             false => None,
         };
         let needing = unlimited.as_ref().unwrap_or(&prediction).largest();
         let needs = needing.map_or(0, |(_, memory)| memory.needs);
         let goal = if has_failed { GoalName::Fit } else { GoalName::Reserved };
         let tuning = match prediction.largest() {
-            Some((process, memory)) => Some(tuned(&process.recording, memory.device, target, goal)?),
-            None => None,
+            Some((Process { recording: Some(path), .. }, memory)) => {
+                Some(tuned(path.as_ref(), memory.device, target, goal)?)
+            }
+            _ => None,
         };
         let share = |room: u64| needs as f64 / room.max(1) as f64;
         Ok(Answer {
             program: name,
             torch: environment.torch.clone(),
-            target,
             card: target.card.map(|card| card.name),
             room: target.room,
             fits: target.room.map(|_| !has_failed),
@@ -199,14 +206,13 @@ impl Predict {
             (None, None) => None,
         };
         let devices = self.devices.unwrap_or_else(|| self.world_size.map_or(1, |world| world.min(DEVICES)));
-        let target = Target { card, room, held_by_others, devices };
-        if !target.is_of_cuda() {
+        if let Some(card) = card.filter(|card| Model::of(card).is_none()) {
             return Err(format!(
                 "{} does not run CUDA's PyTorch, which is what is run here. Name its memory with --capacity.",
-                target.name()
+                card.name
             ));
         }
-        Ok(target)
+        Ok(Target { card, room, held_by_others, devices })
     }
 
     /// Returns the ranks to run as; one of `None` without `--world-size`.
@@ -227,6 +233,9 @@ impl Predict {
     }
 }
 
+/// What a program needs, and how long it ran.
+type Ran = (Prediction, Duration);
+
 /// Runs the program, each time in a folder of its own.
 struct Runs<'a> {
     rehearsal: Rehearsal<'a>,
@@ -237,11 +246,11 @@ struct Runs<'a> {
 
 impl Runs<'_> {
     /// Runs the program as each of the ranks. Returns what it needs, and how long it took.
-    fn run(&self, program: &Program, target: Target) -> Result<(Prediction, Duration), String> {
+    fn run(&self, program: &Program, target: Target, output: Output) -> Result<Ran, String> {
         let mut all = Prediction::default();
         let mut took = Duration::ZERO;
         for rank in &self.ranks {
-            let rehearsed = self.rehearsal.run(program, target, *rank, &self.next_folder()?)?;
+            let rehearsed = self.rehearsal.run(program, target, *rank, (&self.next_folder()?, output))?;
             if rehearsed.processes.is_empty() {
                 return Err(nothing(&rehearsed));
             }
@@ -267,17 +276,32 @@ impl Runs<'_> {
         Ok(folder)
     }
 
-    /// Finds the largest number that fits.
-    fn largest(&self, variable: &Variable, program: &Program, target: Target, room: u64) -> Result<Largest, String> {
-        variable.largest(room, |value| {
-            note(&format!("vramscope: {} {value}", variable.name));
-            let (prediction, _) = self.run(&variable.within(program, value)?, target)?;
-            if let Some(error) = prediction.error() {
-                return Err(format!("With {} {value}, the program failed: {error}.", variable.name));
+    /// Finds the largest number that fits. Returns its run too; that of the smallest number if none fits.
+    fn largest(
+        &self,
+        variable: &Variable,
+        program: &Program,
+        target: Target,
+        room: u64,
+    ) -> Result<(Largest, Ran), String> {
+        let mut best = None;
+        let largest = variable.largest(room, |value| {
+            let name = format!("{} {value}", variable.name);
+            let progress = Progress::new(format!("Running with {name}"));
+            let ran = self.run(&variable.within(program, value)?, target, Output::Hidden)?;
+            drop(progress);
+            if let Some(error) = ran.0.error() {
+                return Err(format!("With {name}, the program failed: {error}."));
             }
-            let needs = prediction.largest().map_or(0, |(_, memory)| memory.needs);
-            Ok(Varied { value, fits: !prediction.has_failed(), needs })
-        })
+            let needs = ran.0.largest().map_or(0, |(_, memory)| memory.needs);
+            let fits = !ran.0.has_failed();
+            note(&format!("{name}: {}", if fits { "fits" } else { "does not fit" }));
+            if fits || best.is_none() {
+                best = Some(ran);
+            }
+            Ok(Varied { value, fits, needs })
+        })?;
+        best.map(|best| (largest, best)).ok_or_else(|| "No number was run.".to_owned())
     }
 }
 

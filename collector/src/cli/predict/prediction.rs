@@ -29,8 +29,8 @@ pub(super) struct Prediction {
 pub(super) struct Process {
     #[serde(flatten)]
     pub(super) found: Found,
-    /// The path of its recording.
-    pub(super) recording: String,
+    /// The path of its recording; `None` if it allocated nothing.
+    pub(super) recording: Option<String>,
     pub(super) memory: Vec<DeviceMemory>,
 }
 
@@ -81,9 +81,12 @@ impl Prediction {
 
 impl Process {
     fn read(found: &Found, folder: &Path, target: Target) -> Result<Self, String> {
-        let path = found
-            .recording(folder)
-            .ok_or_else(|| format!("The {} was not recorded; what the recorder said is above.", found.name()))?;
+        let Some(path) = found.recording(folder) else {
+            return match found.devices.iter().any(|counters| counters.reserved > 0) {
+                true => Err(format!("The {} was not recorded; what the recorder said is above.", found.name())),
+                false => Ok(Self { found: found.clone(), recording: None, memory: Vec::new() }),
+            };
+        };
         let imported = read(&path)?;
         let _progress = Progress::new(format!("Looking into {}", found.name()));
         let counters = |device: i64| found.devices.iter().find(|counters| counters.device == device);
@@ -117,16 +120,16 @@ impl Process {
                 report,
             });
         }
-        Ok(Self { found: found.clone(), recording: shown, memory })
+        Ok(Self { found: found.clone(), recording: Some(shown), memory })
     }
 }
 
 /// Searches for the settings that serve a device's requests best.
-pub(super) fn tuned(recording: &str, device: i64, target: Target, goal: GoalName) -> Result<Printed, String> {
-    let Imported { mut snapshot, header, .. } = read(Path::new(recording))?;
+pub(super) fn tuned(recording: &Path, device: i64, target: Target, goal: GoalName) -> Result<Printed, String> {
+    let Imported { mut snapshot, header, .. } = read(recording)?;
     let index = snapshot.devices.iter().position(|trace| trace.device == device).unwrap_or(0);
     let subject = subject(&mut snapshot, index, &header.unwrap_or_default(), target)?;
-    Printed::new(recording.to_owned(), subject, goal)
+    Printed::new(recording.display().to_string(), subject, goal)
 }
 
 /// Returns the run of a device, on the device that it ran on.

@@ -34,6 +34,15 @@ pub(super) struct Rehearsal<'a> {
     pub(super) selected: Option<f64>,
 }
 
+/// What becomes of what the program prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    /// It goes to standard error: standard output is for the answer.
+    Shown,
+    /// It is dropped: another run of the same program is shown, or its errors are expected.
+    Hidden,
+}
+
 /// What came of a run.
 #[derive(Debug)]
 pub(super) struct Rehearsed {
@@ -48,20 +57,22 @@ pub(super) struct Rehearsed {
 }
 
 impl Rehearsal<'_> {
-    /// Runs a program as a rank, in a folder that must be there. What it prints goes to standard error: standard output is for
-    /// the answer.
+    /// Runs a program as a rank, in a folder that must be there.
     pub(super) fn run(
         &self,
         program: &Program,
         target: Target,
         rank: Option<u64>,
-        folder: &Path,
+        (folder, output): (&Path, Output),
     ) -> Result<Rehearsed, String> {
         let mut command = program.command(Some(&self.environment.python))?;
         self.environment.set(&mut command);
         target.set(&mut command);
         self.tell(&mut command, folder, target.devices, rank);
-        command.stdout(to_standard_error());
+        match output {
+            Output::Shown => command.stdout(to_standard_error()),
+            Output::Hidden => command.stdout(Stdio::null()).stderr(Stdio::null()),
+        };
         #[cfg(unix)]
         let handlers = job::Handlers::install()?;
         let begun = Instant::now();

@@ -33,11 +33,6 @@ impl Target {
         self.card.and_then(Model::of).unwrap_or(USUAL)
     }
 
-    /// Whether CUDA's PyTorch runs on it.
-    pub(super) fn is_of_cuda(self) -> bool {
-        self.card.is_none_or(|card| Model::of(card).is_some())
-    }
-
     /// Sets the variables that the simulated driver reads.
     pub(super) fn set(self, command: &mut Command) {
         let model = self.model();
@@ -54,10 +49,5 @@ impl Target {
         ] {
             command.env(name, value);
         }
-    }
-
-    /// Returns its name in a sentence that begins with it.
-    pub(super) fn name(self) -> &'static str {
-        self.card.map_or("This device", |card| card.name)
     }
 }

@@ -8,9 +8,6 @@ use super::super::job::Program;
 use super::super::one_line;
 use super::super::sweep::Grid;
 
-/// Guesses that may leave more than half of what was left. After them it is halved.
-const GUESSES: u32 = 3;
-
 /// A number that is varied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Variable {
@@ -110,27 +107,24 @@ impl Variable {
         option == name || option.strip_suffix(&name).is_some_and(|rest| rest.ends_with('.'))
     }
 
-    /// Finds the largest number that fits into `room`. `run` runs a number; its memory is `None` as far as it isn't known.
+    /// Finds the largest number that fits into `room`. `run` runs a number.
     ///
     /// What a run needs usually grows evenly with the number. So the next number to run is where the line through two runs
-    /// reaches the room, or halfway where that does not help. The search ends when a number fits and the next one does not:
-    /// both were run.
+    /// reaches the room, but each time further away from the last one, up to halfway, so that a line that is wrong costs little.
+    /// The search ends when a number fits and the next one does not: both were run.
     pub(super) fn largest(
         &self,
         room: u64,
         mut run: impl FnMut(u64) -> Result<Varied, String>,
     ) -> Result<Largest, String> {
         let mut largest = Largest { name: self.name.clone(), fits: None, fails: None, runs: Vec::new() };
-        let last = self.grid.place(self.last);
-        let mut place = 0;
         // Places that fit, with what they need: the last one, and the one before it.
         let (mut below, mut before): (Option<Point>, Option<Point>) = (None, None);
-        let mut above = last + 1;
-        let mut guesses = 0;
+        let mut above = self.grid.place(self.last) + 1;
+        let (mut place, mut stride) = (0, 1);
         loop {
             let ran = run(self.grid.number(place))?;
             largest.runs.push(ran);
-            let left = above - below.map_or(0, |(place, _)| place);
             if ran.fits {
                 (before, below) = (below, Some((place, ran.needs)));
                 largest.fits = Some(ran);
@@ -142,14 +136,21 @@ impl Variable {
             if above - low.0 == 1 {
                 return Ok(largest);
             }
-            guesses += u32::from(above - low.0 > left / 2);
-            let next = match before {
+            let middle = low.0 + (above - low.0) / 2;
+            place = match before {
                 // Of one run, nothing is known but that it fits.
-                None => (2 * low.0).max(1),
-                Some(before) if guesses <= GUESSES => reached(before, low, room),
-                Some(_) => low.0 + (above - low.0) / 2,
-            };
-            place = next.clamp(low.0 + 1, above - 1);
+                None => 1,
+                Some(before) => {
+                    let line = reached(before, low, room);
+                    let next = match ran.fits {
+                        true => line.max((low.0 + stride).min(middle)),
+                        false => line.min(above.saturating_sub(stride).max(middle)),
+                    };
+                    stride = stride.saturating_mul(2);
+                    next
+                }
+            }
+            .clamp(low.0 + 1, above - 1);
         }
     }
 }
@@ -222,7 +223,7 @@ mod tests {
                 let next = wanted.map_or(variable.grid.first, |value| value + variable.grid.step);
                 let fails = (next <= variable.last).then_some(next);
                 assert_eq!(found.fails.map(|ran| ran.value), fails, "{name} {room} {range}");
-                assert!(found.runs.len() <= 15 && (name != "even" || found.runs.len() <= 6), "{name} {room} {found:?}");
+                assert!(found.runs.len() <= 20 && (name != "even" || found.runs.len() <= 6), "{name} {room} {found:?}");
             }
         }
     }
