@@ -161,3 +161,17 @@ fn wait(child: &mut Child, within: Duration) -> Result<(ExitStatus, bool), Strin
         thread::sleep(LOOK);
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_stopped_when_its_time_is_over() {
+        for (seconds, within, wanted) in [("0", 60_000, false), ("60", 40, true)] {
+            let mut child = Command::new("sleep").arg(seconds).spawn().unwrap();
+            let (status, is_stopped) = wait(&mut child, Duration::from_millis(within)).unwrap();
+            assert_eq!((is_stopped, status.success()), (wanted, !wanted), "{seconds}");
+        }
+    }
+}
