@@ -4,7 +4,7 @@
 - ``VRAMSCOPE_PREDICT_STEPS``: after how many optimizer steps the program ends, at most. It ends earlier when two steps in a
   row have the same peak; with ``VRAMSCOPE_PREDICT_WHOLE`` set it does not.
 - ``VRAMSCOPE_PREDICT_WORLD``, ``VRAMSCOPE_PREDICT_RANK``: the number of ranks and this one, for `torch.distributed`.
-- ``VRAMSCOPE_PREDICT_SELECTED``: see `values`.
+- ``VRAMSCOPE_PREDICT_SELECTED``: see `sizes`.
 
 The result is written when the program ends by itself or by an exception, not when a signal ends it.
 """
