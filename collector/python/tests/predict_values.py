@@ -1,4 +1,4 @@
-"""Checks the values that a program sees where no kernel runs. Needs PyTorch over the driver without a GPU:
+"""Checks the values that a program sees where no kernel runs. Needs PyTorch, 2.4 to 2.15, over the driver without a GPU:
 
     FAKECUDA_LARGEST_WRITE=65536 tests/differential/environment.py 2.11 collector/python/tests/predict_values.py [WORD]
 
@@ -273,7 +273,7 @@ def saved():
     file = io.BytesIO()
     torch.save({"x": torch.arange(3, device=D)}, file)
     file.seek(0)
-    return torch.load(file)["x"].tolist()
+    return torch.load(file, weights_only=True)["x"].tolist()
 
 
 def copied():
