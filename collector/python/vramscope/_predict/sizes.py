@@ -1,8 +1,8 @@
 """Operations whose result's size depends on values: what a mask selects, what is not zero, what is unique.
 
 They do not run on the device, where they would read a count that no kernel wrote. On small tensors their CPU kernel decides.
-On others, the answer is the one that allocates most: every element is selected, and all are different.
-``VRAMSCOPE_PREDICT_SELECTED`` is another share of selected elements, from 0 to 1.
+On others, the answer is the one that allocates most: every element is selected, and all are different. For masks of which
+`choices` knows more, it is their share; for the rest, ``VRAMSCOPE_PREDICT_SELECTED`` is another share, from 0 to 1.
 Imports torch, so it is imported only after the program has done so.
 """
 
@@ -13,7 +13,7 @@ import re
 import torch
 
 from .computing import on_cpu
-from .storages import SMALL, alias, cuda_device
+from .storages import SMALL, alias, cuda_device, is_small
 
 INDEX = re.compile(r"aten::(_unsafe_)?index(_put|_put_|_put_impl_)?$|aten::_index_put_impl_$")
 MASKS = (torch.bool, torch.uint8)
@@ -24,10 +24,9 @@ Tensor = torch.Tensor
 class Sizes:
     """Runs operations whose result's size depends on values. Counts in `readbacks` what they would read from the device."""
 
-    def __init__(self, storages, computing, readbacks, selected=None):
-        """`selected`: the share of elements that masks without known values select; None is what the variable says."""
-        self._storages, self._computing, self._readbacks = storages, computing, readbacks
-        self._share = _share(os.environ.get("VRAMSCOPE_PREDICT_SELECTED")) if selected is None else selected
+    def __init__(self, storages, computing, choices, readbacks):
+        self._storages, self._computing, self._choices, self._readbacks = storages, computing, choices, readbacks
+        self._share = _share(os.environ.get("VRAMSCOPE_PREDICT_SELECTED"))
         self._by_name = {
             "aten::nonzero": self._nonzero,
             "aten::masked_select": self._masked_select,
@@ -72,21 +71,27 @@ class Sizes:
             self._storages.make_up(out, byte)
         return out
 
-    def _count(self, number):
-        return math.ceil(number * self._share)
+    def _count(self, mask, number):
+        """Returns how many of a number of elements a mask selects."""
+        share = self._choices.share(mask)
+        return math.ceil(number * self._share) if share is None else round(number * share)
 
     def _nonzero(self, op, args, kwargs):
         result = self._answer(op, args, kwargs)
         if result is None:
             # In columns, like the kernel's.
-            result = self._some((args[0].dim(), self._count(args[0].numel())), args[0]).t()
+            result = self._some((args[0].dim(), self._count(args[0], args[0].numel())), args[0]).t()
         return result
 
     def _masked_select(self, op, args, kwargs):
         result = self._answer(op, args, kwargs)
         if result is None:
-            number = math.prod(torch.broadcast_shapes(args[0].shape, args[1].shape))
-            result = self._some((self._count(number),), args[0], args[0].dtype)
+            shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
+            if is_small(args[1]) and self._storages.is_true((args[1],)) is not None:
+                number = int(alias(args[1]).expand(shape).sum())
+            else:
+                number = self._count(args[1], math.prod(shape))
+            result = self._some((number,), args[0], args[0].dtype)
         return result
 
     def _unique(self, op, args, kwargs):
@@ -159,7 +164,7 @@ class Sizes:
         if is_true is not None:
             found = self._computing.to_device(alias(mask).nonzero(), device, is_true)
         else:
-            number = self._count(mask.numel())
+            number = self._count(mask, mask.numel())
             if values is not None and values.dim() and values.shape[0] != 1:
                 number = values.shape[0]  # The program has as many values as its mask selects.
             found = self._some((mask.dim(), number), mask).t()

@@ -45,7 +45,7 @@ class Storages:
 
     def _remember(self, storage, is_true):
         if len(self._known) >= self._most_known:
-            self._most_known = _without_freed(self._known, LEAST_KNOWN)
+            self._most_known = without_freed(self._known, LEAST_KNOWN)
         # As long as the weak reference exists, no other storage has this address.
         state = self._known[storage._cdata] = [StorageWeakRef(storage), is_true]
         return state
@@ -108,7 +108,7 @@ class Storages:
     def set_blank(self, tensor):
         """A large new CPU tensor stays unwritten. Returns it."""
         if len(self._blank) >= self._most_blank:
-            self._most_blank = _without_freed(self._blank, LEAST_BLANK)
+            self._most_blank = without_freed(self._blank, LEAST_BLANK)
         storage = tensor.untyped_storage()
         self._blank[storage._cdata] = [StorageWeakRef(storage)]
         return tensor
@@ -118,10 +118,11 @@ LEAST_KNOWN, LEAST_BLANK = 1 << 14, 1 << 10
 """How many storages are remembered before those that are gone are looked for."""
 
 
-def _without_freed(found, least):
+def without_freed(found, least):
     """Forgets storages that are gone; returns how many there may be before the next time."""
-    for key in [key for key, (reference, *_) in found.items() if reference.expired()]:
-        del found[key]
+    for key, (reference, *_) in list(found.items()):  # Other threads may add some meanwhile.
+        if reference.expired():
+            found.pop(key, None)
     return max(least, 2 * len(found))
 
 

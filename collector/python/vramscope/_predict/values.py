@@ -11,8 +11,9 @@ the result on the very same bytes. So flags, masks, lengths and counters are wha
 - Random numbers of small tensors come from a generator of their own. Gradients that are made up are finite.
 - Large tensors on the CPU may be *blank*: their memory is not written, because nothing depends on its values.
 
-Here is which function runs an operation. `storages` knows which values are true, `computing` makes them so, and `copies`,
-`randoms` and `sizes` each run one kind of operation. Imports torch, so it is imported only after the program has done so.
+Here is which function runs an operation. `storages` knows which values are true, `computing` makes them so, `choices` knows
+how much of large masks is set, and `copies`, `randoms` and `sizes` each run one kind of operation. Imports torch, so it is
+imported only after the program has done so.
 """
 
 import re
@@ -20,6 +21,7 @@ import re
 import torch
 
 from . import collectives, operations
+from .choices import Choices
 from .computing import Computing
 from .copies import Copies
 from .randoms import Randoms
@@ -45,7 +47,8 @@ class Values:
         self._storages = storages = Storages()
         self._computing = computing = Computing(storages)
         self._randoms = Randoms(storages, computing)
-        self._sizes = Sizes(storages, computing, readbacks)
+        self._choices = Choices(storages)
+        self._sizes = Sizes(storages, computing, self._choices, readbacks)
         self._kept = None
         self._by_name = {
             "aten::_local_scalar_dense": self._item,
@@ -58,15 +61,20 @@ class Values:
 
     def start(self):
         """Makes values true from now on, in all threads."""
-        self._kept = operations.intercept(self._handler)
+        self._kept = operations.intercept(self._watched)
         self._randoms.start()
 
     def launched(self, arguments):
         """A kernel was launched past PyTorch's operations."""
         self._storages.launched(arguments)
 
+    def _watched(self, op):
+        """Returns what runs an operation and keeps notes on it, or None if it is left alone."""
+        handler = self._handler(op)
+        return None if handler is None else self._choices.watch(op, handler)
+
     def _handler(self, op):
-        """Returns what runs an operation, or None if it is left alone."""
+        """Returns what runs an operation, or None."""
         name = op.name
         if not name.startswith("aten::"):
             return collectives.Handler(self._storages, op).run
