@@ -24,7 +24,7 @@ RELEASES = ((2, 4), (2, 15))
 """The oldest and the newest release of PyTorch that this is known to work with."""
 MACHINES = ("x86_64", "aarch64")
 LARGEST_WRITE = 64 << 10
-"""As many bytes as `values` keeps of a tensor."""
+"""As many bytes as `storages` keeps of a tensor."""
 
 
 class Impossible(Exception):

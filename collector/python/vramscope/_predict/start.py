@@ -6,7 +6,7 @@
 - ``VRAMSCOPE_PREDICT_SECONDS``: after how much time the program ends, at most.
 - ``VRAMSCOPE_PREDICT_WORLD``, ``VRAMSCOPE_PREDICT_RANK``: the number of ranks and this one, for `torch.distributed`. Without them
   they are what a launcher set.
-- ``VRAMSCOPE_PREDICT_SELECTED``: see `values`.
+- ``VRAMSCOPE_PREDICT_SELECTED``: see `sizes`.
 
 The result is written when the program ends by itself or by an exception, not when a signal ends it.
 """
