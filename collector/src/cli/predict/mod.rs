@@ -110,10 +110,11 @@ pub(super) struct Predict {
 impl Predict {
     /// Prints the answer, or why there is none.
     pub(super) fn run(self) -> ExitCode {
-        let answer = match self.answer() {
+        let mut answer = match self.answer() {
             Ok(answer) => answer,
             Err(sentence) => return refuse(&sentence),
         };
+        answer.sentence = answer.sentence();
         let printed = if self.json { print_json(&answer) } else { show(&answer.to_string()) };
         if printed != ExitCode::SUCCESS {
             return printed;
@@ -179,6 +180,7 @@ impl Predict {
         };
         let share = |room: u64| needs as f64 / room.max(1) as f64;
         Ok(Answer {
+            sentence: String::new(),
             program: name,
             torch: environment.torch.clone(),
             card: target.card.map(|card| card.name),
@@ -255,7 +257,9 @@ impl Runs<'_> {
                 return Err(nothing(&rehearsed));
             }
             took += rehearsed.took;
-            all.processes.extend(Prediction::of(&rehearsed, target)?.processes);
+            let found = Prediction::of(&rehearsed, target)?;
+            all.failed_with = all.failed_with.or(found.failed_with);
+            all.processes.extend(found.processes);
         }
         match all.largest() {
             Some(_) => Ok((all, took)),
