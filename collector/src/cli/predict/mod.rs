@@ -75,6 +75,9 @@ pub(super) struct Predict {
     /// Run the program to its end
     #[arg(long, conflicts_with = "steps")]
     whole: bool,
+    /// Load this many batches of each DataLoader, and repeat them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batches: Option<u64>,
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1800, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
@@ -93,6 +96,9 @@ pub(super) struct Predict {
     /// Python that runs it [default: that of the program, or python or python3 on the PATH]
     #[arg(long, value_name = "FILE")]
     python: Option<PathBuf>,
+    /// PyTorch release to run with, such as 2.11; it is downloaded once [default: the one that Python has]
+    #[arg(long, value_name = "RELEASE")]
+    torch: Option<String>,
     /// Say everything
     #[arg(short, long)]
     verbose: bool,
@@ -139,7 +145,16 @@ impl Predict {
         if let Some(variable) = &variable {
             variable.within(&program, 1)?;
         }
-        let environment = Environment::of(program.python(self.python.as_deref())?)?;
+        let python = program.python(self.python.as_deref())?;
+        let environment = match &self.torch {
+            None => Environment::of(python)?,
+            Some(_) if matches!(program, Program::Other(_)) => {
+                return Err(
+                    "--torch is for a script, or for a module with -m: another program has its own PyTorch.".to_owned()
+                );
+            }
+            Some(release) => Environment::with_release(&python, release)?,
+        };
         let name = program.name();
         let folder = self.folder(&name)?;
         let rehearsal = Rehearsal {
@@ -147,6 +162,7 @@ impl Predict {
             world: self.world_size,
             steps: self.steps,
             is_whole: self.whole,
+            batches: self.batches,
             seconds: self.seconds,
             selected: self.selected,
         };

@@ -28,6 +28,8 @@ pub(super) struct Rehearsal<'a> {
     pub(super) steps: Option<u64>,
     /// Whether equal steps don't end it.
     pub(super) is_whole: bool,
+    /// Batches of data that are loaded; the rest are these again.
+    pub(super) batches: Option<u64>,
     /// The seconds that it may take.
     pub(super) seconds: u64,
     /// The share of elements that a made-up mask selects.
@@ -99,6 +101,7 @@ impl Rehearsal<'_> {
         for (name, value) in [
             ("VRAMSCOPE_PREDICT_STEPS", self.steps.map(|steps| steps.to_string())),
             ("VRAMSCOPE_PREDICT_WHOLE", whole),
+            ("VRAMSCOPE_PREDICT_BATCHES", self.batches.map(|batches| batches.to_string())),
             ("VRAMSCOPE_PREDICT_SELECTED", self.selected.map(|share| share.to_string())),
         ] {
             match value {
