@@ -42,7 +42,10 @@ pub fn failed(model: &ModelHandle) -> Html {
                 <h1>{ "Can't open " }<span class="file-name">{ file.name.clone() }</span></h1>
                 <p class="failed-message" data-testid="error-message">{ message.clone() }</p>
                 <p class="failed-note">
-                    if is_here {
+                    if file.name.ends_with(".py") {
+                        { "Will it fit on a GPU? A terminal tells, without one: " }
+                        <code>{ "vramscope predict " }{ file.name.clone() }</code>
+                    } else if is_here {
                         { Bytes(file.size).to_string() }
                         { ". Supported files: recordings (.vramscope) and PyTorch memory snapshots (pickle or JSON), also as .gz or .zst, and what vramscope sweep --out writes." }
                     }

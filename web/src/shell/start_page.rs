@@ -12,7 +12,8 @@ use crate::widgets::empty::RECORD_SNIPPET;
 use crate::widgets::icon::{Symbol, icon};
 
 /// What the page is for: when, and what it does then.
-const USES: [(&str, &str); 3] = [
+const USES: [(&str, &str); 4] = [
+    ("Before it runs: ", "vramscope predict train.py tells whether it fits, without a GPU."),
     (
         "After a crash: ",
         "drop a snapshot. See why memory ran out, which line held it, and which setting would have avoided it.",
