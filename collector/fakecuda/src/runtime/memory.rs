@@ -4,8 +4,9 @@ use std::ffi::{c_int, c_void};
 
 use super::export;
 use crate::api::put;
-use crate::code::Code;
+use crate::code::{Code, Outcome};
 use crate::device::Kind;
+use crate::machine::Machine;
 
 /// The parts of `cudaPointerAttributes` that every CUDA version has at its start.
 #[repr(C)]
@@ -21,6 +22,23 @@ const ON_DEVICE: c_int = 2;
 
 /// What memory of the host is aligned to.
 const PAGE: usize = 4096;
+
+/// Copies memory, whosever it is: a device's is memory of this process, wherever it can be touched.
+///
+/// # Safety
+/// What is not a device's is accessible.
+unsafe fn copy(machine: &mut Machine, to: u64, from: u64, size: usize) -> Outcome {
+    for address in [to, from] {
+        if machine.device_at(address).is_ok() {
+            machine.check(address, size as u64)?;
+        }
+    }
+    if size as u64 <= machine.settings.largest_write || machine.device_at(to).is_err() {
+        // SAFETY: the caller's, and what was checked.
+        unsafe { crate::system::copy(to, from, size) };
+    }
+    Ok(())
+}
 
 // SAFETY, for all of these: pointers and handles are what the caller vouches for.
 export! {
@@ -73,15 +91,35 @@ export! {
         Ok(())
     }
 
+    // Memory of the host is where it is; that it stays there makes no difference here.
+    fn cudaHostRegister(_machine, _device, _address: u64, _size: usize, _flags: u32) {
+        Ok(())
+    }
+
+    fn cudaHostUnregister(_machine, _device, _address: u64) {
+        Ok(())
+    }
+
+    fn cudaMemcpy(machine, _device, to: u64, from: u64, size: usize, _kind: c_int) {
+        unsafe { copy(machine, to, from, size) }
+    }
+
     fn cudaMemcpyAsync(machine, _device, to: u64, from: u64, size: usize, _kind: c_int, _stream: usize) {
-        // Device memory is memory of this process, wherever it can be touched.
-        for address in [to, from] {
-            if machine.device_at(address).is_ok() {
-                machine.check(address, size as u64)?;
-            }
-        }
-        if size as u64 <= machine.settings.largest_write || machine.device_at(to).is_err() {
-            unsafe { crate::system::copy(to, from, size) };
+        unsafe { copy(machine, to, from, size) }
+    }
+
+    fn cudaMemcpyPeerAsync(
+        machine, _device, to: u64, _to_device: c_int, from: u64, _from_device: c_int, size: usize, _stream: usize
+    ) {
+        unsafe { copy(machine, to, from, size) }
+    }
+
+    fn cudaMemcpy2DAsync(
+        machine, _device, to: u64, to_pitch: usize, from: u64, from_pitch: usize, width: usize, height: usize, _kind: c_int,
+        _stream: usize
+    ) {
+        for row in 0..height {
+            unsafe { copy(machine, to + (row * to_pitch) as u64, from + (row * from_pitch) as u64, width)? };
         }
         Ok(())
     }
