@@ -1,5 +1,6 @@
 //! Memory of the device and of the host.
 
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
 
 use super::export;
@@ -45,6 +46,20 @@ export! {
     fn cudaMalloc(machine, device, address: *mut u64, size: usize) {
         let taken = if size == 0 { 0 } else { machine.device(device)?.allocate(size as u64, Kind::Plain)? };
         unsafe { put(address, taken) }
+    }
+
+    fn cudaMallocManaged(machine, device, address: *mut u64, size: usize, _flags: u32) {
+        let taken = machine.device(device)?.allocate(size.max(1) as u64, Kind::Managed(BTreeSet::new()))?;
+        unsafe { put(address, taken) }
+    }
+
+    // Unified memory stays on the host: a device that lacks memory drives it out again.
+    fn cudaMemPrefetchAsync(_machine, _device, _address: u64, _size: usize) {
+        Ok(())
+    }
+
+    fn cudaMemAdvise(_machine, _device, _address: u64, _size: usize) {
+        Ok(())
     }
 
     // The real one waits for the device's work first. Here a held stream stays held, so that a script decides when

@@ -133,7 +133,8 @@ class Result:
 
     def failed(self, error):
         """An exception ends the program."""
-        self._error = f"{type(error).__name__}: {error}"
+        text = str(error).strip().partition("\n")[0].rstrip(" .")  # A part of a sentence: long ones explain themselves in lines.
+        self._error = f"{type(error).__name__}: {text}" if text else type(error).__name__
         self._why = "error"
         out_of_memory = getattr(self._torch, "OutOfMemoryError", None) or self._torch.cuda.OutOfMemoryError
         while error is not None:
