@@ -1,7 +1,8 @@
 //! Memory of the device and of the host.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_int, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::export;
 use crate::api::put;
@@ -18,8 +19,15 @@ pub(crate) struct PointerAttributes {
     on_host: u64,
 }
 
-/// `cudaMemoryTypeDevice`; 0 is memory that CUDA does not know.
+/// `cudaMemoryTypeHost` and `cudaMemoryTypeDevice`; 0 is memory that CUDA does not know.
+const ON_HOST: c_int = 1;
 const ON_DEVICE: c_int = 2;
+
+/// The memory of the host that CUDA knows, by its address, with its size.
+fn pinned() -> MutexGuard<'static, BTreeMap<u64, u64>> {
+    static PINNED: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
+    PINNED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What memory of the host is aligned to.
 const PAGE: usize = 4096;
@@ -78,7 +86,7 @@ export! {
         unsafe { put(total, capacity as usize) }
     }
 
-    fn cudaPointerGetAttributes(machine, _device, attributes: *mut PointerAttributes, address: u64) {
+    fn cudaPointerGetAttributes(machine, device, attributes: *mut PointerAttributes, address: u64) {
         let number = machine.devices.iter().position(|device| device.is_open(address, 1));
         let told = match number {
             Some(number) => PointerAttributes {
@@ -87,7 +95,18 @@ export! {
                 on_device: address,
                 on_host: 0,
             },
-            None => PointerAttributes { kind: 0, device: -2, on_device: 0, on_host: 0 },
+            None => {
+                let is_pinned = pinned().range(..=address).next_back().is_some_and(|(at, size)| address - at < *size);
+                match is_pinned {
+                    true => PointerAttributes {
+                        kind: ON_HOST,
+                        device: device as c_int,
+                        on_device: address,
+                        on_host: address,
+                    },
+                    false => PointerAttributes { kind: 0, device: -2, on_device: 0, on_host: 0 },
+                }
+            }
         };
         unsafe { put(attributes, told) }
     }
@@ -98,20 +117,23 @@ export! {
         if taken.is_null() {
             return Err(Code::OUT_OF_MEMORY);
         }
+        pinned().insert(taken as u64, size as u64);
         unsafe { put(address, taken) }
     }
 
     fn cudaFreeHost(_machine, _device, address: *mut c_void) {
+        pinned().remove(&(address as u64));
         unsafe { libc::free(address) };
         Ok(())
     }
 
-    // Memory of the host is where it is; that it stays there makes no difference here.
-    fn cudaHostRegister(_machine, _device, _address: u64, _size: usize, _flags: u32) {
+    fn cudaHostRegister(_machine, _device, address: u64, size: usize, _flags: u32) {
+        pinned().insert(address, size as u64);
         Ok(())
     }
 
-    fn cudaHostUnregister(_machine, _device, _address: u64) {
+    fn cudaHostUnregister(_machine, _device, address: u64) {
+        pinned().remove(&address);
         Ok(())
     }
 

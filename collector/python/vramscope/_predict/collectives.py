@@ -11,6 +11,9 @@ import torch
 LARGEST_ON_CPU = 64 << 20
 """The largest tensor on the CPU, in bytes, that is filled in."""
 
+FLAT = ("c10d::_allgather_base_", "c10d::_reduce_scatter_base_")
+"""Operations of an output and an input, whose elements count and not their shapes."""
+
 _current = threading.local()
 
 
@@ -48,9 +51,14 @@ class Handler:
         name = op.name.partition("::")[2]
         self._fill = getattr(self, "_" + name.strip("_"), None) if not name.endswith("_out") else None
         self._is_all_reduce = op.name == "c10d::allreduce_"
+        self._is_flat = op.name in FLAT
 
     def run(self, op, args, kwargs):
-        out = op.run(*args, **kwargs)
+        if self._is_flat:
+            # The fake backend splits the first dimension, which need not be one that holds the ranks' parts.
+            out = (args[0], op.run(args[0].view(-1), args[1].view(-1), *args[2:], **kwargs)[1])
+        else:
+            out = op.run(*args, **kwargs)
         if self._fill is not None:
             self._fill(op.named(args, kwargs), out)
         if self._is_all_reduce:

@@ -89,8 +89,9 @@ impl Process {
         };
         let imported = read(&path)?;
         let _progress = Progress::new(format!("Looking into {}", found.name()));
-        let counters = |device: i64| found.devices.iter().find(|counters| counters.device == device);
+        // A device on which nothing was requested may have other events: a job of several ranks finds those of the others.
         let used: Vec<&DeviceCounters> = found.devices.iter().filter(|counters| counters.reserved > 0).collect();
+        let counters = |device: i64| used.iter().find(|counters| counters.device == device);
         let mut subjects = Vec::with_capacity(used.len());
         let Imported { mut snapshot, header, .. } = imported;
         let header = header.unwrap_or_default();
@@ -108,7 +109,7 @@ impl Process {
             // Of the process without a GPU: its own memory is another than with one.
             report.outside = None;
             let Some(subject) = subjects.iter().find(|subject| subject.device == report.device) else { continue };
-            let counters = counters(report.device).copied().unwrap_or_default();
+            let counters = counters(report.device).copied().copied().unwrap_or_default();
             memory.push(DeviceMemory {
                 device: report.device,
                 peak_allocated: counters.allocated,
