@@ -44,6 +44,7 @@ fn every_command_refuses_in_one_form_and_with_one_exit_code() -> Result<()> {
         &["curves", "no-such-file"],
         &["whatif", "no-such-file"],
         &["tune", "no-such-file"],
+        &["predict", "no-such-file"],
         &["diff", "no-such-file", "no-such-file"],
         &["check", "no-such-file"],
         &["baseline", "set", "no-such-baseline", "no-such-file"],
@@ -111,9 +112,14 @@ fn gates_tell_what_was_found_by_the_exit_code() -> Result<()> {
     assert_eq!(code(&["whatif", &quiet, "--capacity", "1GiB", "--fail-on", "oom"])?, Some(1));
     assert_eq!(code(&["run", "alternating", "--fail-on", "oom"])?, Some(1));
     assert_eq!(code(&["run", "transformer", "--steps", "1", "--fail-on", "oom"])?, Some(0));
-    for command in [&["--help"][..], &["doctor", "--help"], &["store", "--help"]] {
+    for (command, wanted) in [
+        (&["--help"][..], "\nExit status: 0 done; 1 a gate tripped"),
+        (&["doctor", "--help"], "\nExit status:\n  0  Done"),
+        (&["store", "--help"], "\nExit status:\n  0  Done"),
+        (&["predict", "--help"], "\nExit status:\n  0  It fits"),
+    ] {
         let text = String::from_utf8(program::run(command)?.stdout)?;
-        ensure!(text.contains("\nExit status:\n  0  Done"), "{command:?}: {text}");
+        ensure!(text.contains(wanted), "{command:?}: {text}");
     }
     Ok(())
 }

@@ -78,7 +78,8 @@ fn printed(command: &mut Command) -> Result<String> {
 fn python(program: impl AsRef<OsStr>, code: &str, argument: impl AsRef<OsStr>) -> Command {
     let mut python = Command::new(program);
     python.args(["-c", code]).arg(argument);
-    for name in ["PYTHONPATH", "VRAMSCOPE_TO", "VRAMSCOPE_OUT", "VRAMSCOPE_LIBRARY", "VRAMSCOPE_PROGRAM"] {
+    let given = ["VRAMSCOPE_LIBRARY", "VRAMSCOPE_DRIVER", "VRAMSCOPE_PROGRAM"];
+    for name in ["PYTHONPATH", "VRAMSCOPE_TO", "VRAMSCOPE_OUT"].into_iter().chain(given) {
         python.env_remove(name);
     }
     python
@@ -93,6 +94,7 @@ fn wheel(folder: &Path) -> Result<PathBuf> {
     let mut python = python("python3", build, folder);
     python.current_dir(workspace("collector/python")).env("VRAMSCOPE_PROGRAM", program::path()?);
     python.env("VRAMSCOPE_LIBRARY", artifact("libvramscope_pluggable.so")?);
+    python.env("VRAMSCOPE_DRIVER", artifact("libfakecuda.so")?);
     Ok(folder.join(printed(&mut python)?.trim()))
 }
 
@@ -107,6 +109,7 @@ fn check_content(wheel: &Path) -> Result<()> {
         "vramscope.pth".to_owned(),
         "vramscope/__init__.py".to_owned(),
         "vramscope/libvramscope_pluggable.so".to_owned(),
+        "vramscope/libfakecuda.so".to_owned(),
         program.clone(),
     ];
     wanted.extend(["LICENSE-APACHE", "LICENSE-MIT"].map(|name| format!("{info}licenses/{name}")));

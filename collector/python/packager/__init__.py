@@ -1,12 +1,12 @@
 """Builds the package: wheels, for this machine or another, and the source distribution.
 
-A wheel holds three things that no backend puts together by itself: the Python package, a library that PyTorch loads and a
-program for the PATH, both of them built by cargo from a workspace two folders up. So this is a backend of its own. It needs
+A wheel holds things that no backend puts together by itself: the Python package, two libraries that PyTorch loads and a
+program for the PATH, built by cargo from a workspace two folders up. So this is a backend of its own. It needs
 the standard library and cargo, nothing else, and installing needs only the wheel.
 
 The functions below are those of PEP 517 and 660. ``python -m packager --help`` has the wheels for other machines.
 
-Variables: ``VRAMSCOPE_LIBRARY`` and ``VRAMSCOPE_PROGRAM`` name files that are already built, and ``VRAMSCOPE_TRACKERS`` a
+Variables: ``VRAMSCOPE_LIBRARY``, ``VRAMSCOPE_DRIVER`` and ``VRAMSCOPE_PROGRAM`` name files that are already built, and ``VRAMSCOPE_TRACKERS`` a
 folder of compiled trackers to include.
 """
 
@@ -18,16 +18,18 @@ from . import archive, native, project, source
 __all__ = ["build_editable", "build_sdist", "build_wheel", "prepare_metadata_for_build_wheel"]
 
 
-def write_wheel(folder, target, library, program, trackers=None):
-    """Writes the wheel of a target from files that are built, without those that are None. Returns its path."""
+def write_wheel(folder, target, libraries, program, trackers=None):
+    """Writes the wheel of a target from files that are built, without those that are None. `libraries` has their paths by name.
+    Returns its path."""
     about = project.read()
     path = pathlib.Path(folder) / f"{about.name}-{about.version}-{target.tag}.whl"
     wheel = archive.Wheel(path)
     for file in sorted((project.HERE / about.name).rglob("*")):
         if file.suffix in (".py", ".cpp", ".h"):
             wheel.add(file.relative_to(project.HERE).as_posix(), file.read_bytes())
-    if library is not None:
-        wheel.add(f"{about.name}/{target.library}", native.stripped(library))
+    for name, library in libraries.items():
+        if library is not None:
+            wheel.add(f"{about.name}/{name}", native.stripped(library))
     for file in sorted(trackers.iterdir()) if trackers is not None else []:
         wheel.add(f"{about.name}/prebuilt/{file.name}", file.read_bytes())
     wheel.add(f"{about.name}.pth", (project.HERE / f"{about.name}.pth").read_bytes())
@@ -39,9 +41,12 @@ def write_wheel(folder, target, library, program, trackers=None):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     target = native.host()
-    library = _given("VRAMSCOPE_LIBRARY") or native.build_library(target)
+    libraries = {
+        target.library: _given("VRAMSCOPE_LIBRARY") or native.build_library(target),
+        target.driver: _given("VRAMSCOPE_DRIVER") or native.build_driver(target),
+    }
     program = _given("VRAMSCOPE_PROGRAM") or native.build_program(target)
-    return write_wheel(wheel_directory, target, library, program, _given("VRAMSCOPE_TRACKERS")).name
+    return write_wheel(wheel_directory, target, libraries, program, _given("VRAMSCOPE_TRACKERS")).name
 
 
 def _given(variable):

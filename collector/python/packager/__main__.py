@@ -26,8 +26,8 @@ def _options():
 
 def _wheel(target, folder):
     compiled = trackers.build(MACHINES[target.triple], CACHE) if target.is_linux else None
-    library = native.build_library(target)
-    return write_wheel(folder, target, library, native.build_program(target), compiled)
+    libraries = {target.library: native.build_library(target), target.driver: native.build_driver(target)}
+    return write_wheel(folder, target, libraries, native.build_program(target), compiled)
 
 
 def main():

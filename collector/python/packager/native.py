@@ -1,4 +1,4 @@
-"""The library and the program: built by cargo, for this machine or, with zig, for another."""
+"""The libraries and the program: built by cargo, for this machine or, with zig, for another."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ class Target:
     def __init__(self, triple, platform):
         self.triple, self.platform = triple, platform
         self.tag = f"py3-none-{platform}"
-        self.library = "libvramscope_pluggable.so"
+        self.library, self.driver = "libvramscope_pluggable.so", "libfakecuda.so"
         self.program = "vramscope.exe" if platform.startswith("win") else "vramscope"
         self.is_linux = "linux" in platform
 
@@ -44,6 +44,11 @@ def host():
 def build_library(target):
     """Builds the library that PyTorch loads. Returns its path; None where PyTorch has no CUDA for it to watch."""
     return _cargo(target, "wheel-library", ["--package", "pluggable"], target.library) if target.is_linux else None
+
+
+def build_driver(target):
+    """Builds the driver that needs no GPU. Returns its path; None where PyTorch has no CUDA."""
+    return _cargo(target, "wheel-library", ["--package", "fakecuda"], target.driver) if target.is_linux else None
 
 
 def build_program(target):

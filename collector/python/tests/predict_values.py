@@ -1,4 +1,4 @@
-"""Checks the values that a program sees where no kernel runs. Needs PyTorch over the driver without a GPU:
+"""Checks the values that a program sees where no kernel runs. Needs PyTorch, 2.4 to 2.15, over the driver without a GPU:
 
     FAKECUDA_LARGEST_WRITE=65536 tests/differential/environment.py 2.11 collector/python/tests/predict_values.py [WORD]
 
@@ -111,6 +111,7 @@ LARGE = [
     ("torch.ones(1024, 64, device=D)[torch.zeros(1024, 64, device=D).sum(1) > 0].shape", (0, 64)),
     ("torch.ones(1 << 17, 8, device=D)[torch.ones(1 << 17, device=D, dtype=torch.bool)].shape", (1 << 17, 8)),
     ("torch.ones(1 << 20, device=D).masked_select(torch.ones(1 << 20, device=D) > 0).shape", (1 << 20,)),
+    ("torch.ones(1 << 17, 8, device=D).masked_select(torch.arange(8, device=D) > 5).shape", (1 << 18,)),
     ("torch.randint(9, (1 << 18,), device=D).unique().shape", (1 << 18,)),
     ("[t.shape[0] for t in torch.zeros(1 << 18, device=D).unique(return_inverse=True, return_counts=True)]", [1 << 18] * 3),
     ("torch.randint(9, (4096, 64), device=D).unique(dim=0).shape", (4096, 64)),
@@ -130,6 +131,9 @@ LARGE = [
     ("stopped(vocabulary=40000)", 64),
     ("blank()", (True, True, True)),
     ("after_stale()", 16),
+    ("routed(1 << 15)", ([8192] * 8, [8192] * 8, [8192] * 8, 8192, 8192, 8192, 65536)),
+    ("routed(1 << 10)", ([256] * 8, [256] * 8, [256] * 8, 256, 256, 256, 2048)),
+    ("torch.randn(1 << 20, device=D).topk(3).indices.tolist()", [0, 0, 0]),
 ]
 
 RANKS = [
@@ -273,7 +277,7 @@ def saved():
     file = io.BytesIO()
     torch.save({"x": torch.arange(3, device=D)}, file)
     file.seek(0)
-    return torch.load(file)["x"].tolist()
+    return torch.load(file, weights_only=True)["x"].tolist()
 
 
 def copied():
@@ -373,6 +377,24 @@ def blank():
     moved = half.to(D)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return grown < 200 << 10, copied.dtype is torch.bfloat16, moved.weight.is_cuda
+
+
+def routed(tokens):
+    """What a mixture of experts sees of two choices among eight: each expert gets a quarter of the tokens."""
+    logits = torch.zeros(tokens, 1024, device=D) @ torch.zeros(1024, 8, device=D)
+    chosen = logits.softmax(-1).topk(2).indices
+    mask = F.one_hot(chosen, 8).permute(2, 1, 0)
+    routes = torch.zeros_like(logits).int().scatter(1, chosen, 1).bool()
+    x = torch.zeros(tokens, device=D)
+    return (
+        mask.sum((-1, -2)).tolist(),
+        torch.bincount(chosen.flatten(), minlength=8).tolist(),
+        routes.sum(0).tolist(),
+        torch.where(mask[5])[0].shape[0],
+        torch.where(chosen == 5)[0].shape[0],
+        x[(chosen == 5).any(-1)].shape[0],
+        x.expand(8, -1).masked_select(routes.T).shape[0],
+    )
 
 
 def after_stale():

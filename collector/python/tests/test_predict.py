@@ -1,6 +1,7 @@
 """What a prediction counts and when it ends; the values themselves are checked by `predict_values.py`, which needs PyTorch."""
 
 import importlib
+import itertools
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ import unittest
 from unittest import mock
 
 from vramscope import _hook
-from vramscope._predict import start
+from vramscope._predict import batches, start
 from vramscope._predict.readbacks import Readbacks
 from vramscope._predict.steps import PATIENCE, Steps
 
@@ -175,6 +176,33 @@ class WritesItsResult(unittest.TestCase):
             os._exit(0)
         os.waitpid(child, 0)
         self.assertFalse(os.path.exists(self.folder))
+
+
+class RepeatsBatches(unittest.TestCase):
+    def test_the_first_of_each_pass_as_many_as_there_were(self):
+        loaded = []
+
+        class Loader:
+            def __init__(self, length, knows=True):
+                self.length, self.knows = length, knows
+
+            def __len__(self):
+                if not self.knows:
+                    raise TypeError("it has no len()")
+                return self.length
+
+            def __iter__(self):
+                for number in range(self.length):
+                    loaded.append(number)
+                    yield number
+
+        batches.repeat(Loader, 2)
+        for length, wanted in ((5, [0, 1, 0, 1, 0]), (2, [0, 1]), (1, [0]), (0, [])):
+            del loaded[:]
+            self.assertEqual(list(Loader(length)), wanted)
+            self.assertEqual(loaded, list(range(min(length, 2))))
+        endless = itertools.islice(Loader(9, knows=False), 7)
+        self.assertEqual(list(endless), [0, 1, 0, 1, 0, 1, 0])
 
 
 class WaitsForModules(unittest.TestCase):

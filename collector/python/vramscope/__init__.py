@@ -21,6 +21,7 @@ __all__ = [
     "diff",
     "mark",
     "oom_guard",
+    "predict",
     "record",
     "retry_on_oom",
     "share",
@@ -83,6 +84,10 @@ def __getattr__(name):
         from ._share import ShareError
 
         return ShareError
+    if name == "PredictError":
+        from ._prediction import PredictError
+
+        return PredictError
     if name == "DiffError":
         from ._diff import DiffError
 
@@ -204,6 +209,24 @@ def diff(before, after=None, *, at=None, device=None, map=None, fail_if=(), forc
     from . import _diff
 
     return _diff.diff(before, after, at, device, map, fail_if, force, program)
+
+
+def predict(script, *arguments, program=None, **options):
+    """Runs a script, or a function without arguments, without a GPU, and returns what memory it needs: a `dict` that is, as a
+    text, its sentence.
+
+    - `script`: a path, with its `arguments`; or a function at the top of a module.
+    - `card`, `capacity`: the card that it should fit on, such as ``"H100-80GB"``, or an amount of memory, such as ``"80GiB"``.
+    - `fail_if_over`: the share of the memory that it may need, such as 0.9; `found.fits` says whether it keeps to it.
+    - `world_size`, `rank`: run as one rank, or as several one after the other, of so many.
+    - `vary`: ``"batch_size=1..256"`` looks for the largest that fits (`found["largest"]`).
+    - `program`: the path of the program ``vramscope``. All other options are those of ``vramscope predict --help``.
+
+    Raises `vramscope.PredictError` if nothing can be predicted, or if the program fails for another reason than memory.
+    """
+    from . import _prediction
+
+    return _prediction.predict(script, arguments, program, options)
 
 
 def share(

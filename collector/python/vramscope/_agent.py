@@ -149,7 +149,7 @@ class Agent:
             try:
                 if _torch.backend(torch) != "native":
                     raise _tracker.TrackerError(f"the allocator is {_torch.backend(torch)}")
-                functions = _tracker.load(_build.build(torch))
+                functions = _tracker.load(_build.build(torch, config.mode == "events"))
                 mode = _tracker.EveryEvent(
                     torch, self._library, functions, config.stacks, config.context, config.stack_share
                 )

@@ -57,8 +57,9 @@ def _cuda_headers(torch, environ=os.environ):
     places += sorted(site.glob("nvidia/cu[0-9]*/include"), reverse=True)
     places += [site / "nvidia" / "cuda_runtime" / "include", pathlib.Path("/usr/local/cuda/include")]
     found = [place for place in places if (place / "cuda_runtime_api.h").is_file()]
-    # From CUDA 13 on, the runtime's headers include some of another package. Triton, a dependency of torch, has them.
-    further = [site / "nvidia" / "cuda_crt" / "include", site / "triton" / "backends" / "nvidia" / "include"]
+    # The runtime's headers include some of another package. Triton, a dependency of torch, has them too.
+    further = [site / "nvidia" / name / "include" for name in ("cuda_crt", "cuda_nvcc")]
+    further.append(site / "triton" / "backends" / "nvidia" / "include")
     return found, [place for place in further if place.is_dir()]
 
 

@@ -8,6 +8,8 @@ import threading
 
 import torch
 
+from .storages import alias
+
 LARGEST_ON_CPU = 64 << 20
 """The largest tensor on the CPU, in bytes, that is filled in."""
 
@@ -43,10 +45,10 @@ def combined(tensor, op, world):
 
 
 class Handler:
-    """Runs one collective operation, whose tensors `values` knows."""
+    """Runs one collective operation, whose tensors `storages` knows."""
 
-    def __init__(self, values, op):
-        self._values = values
+    def __init__(self, storages, op):
+        self._storages = storages
         self._is_functional = op.name.startswith("_c10d_functional")
         name = op.name.partition("::")[2]
         self._fill = getattr(self, "_" + name.strip("_"), None) if not name.endswith("_out") else None
@@ -68,12 +70,10 @@ class Handler:
 
     def _put(self, to, sources, change):
         """Writes `change(sources)` into `to`, if all of them are small."""
-        from .values import alias
-
-        values, bytes_, is_true = self._values, [], True
+        bytes_, is_true = [], True
         for one in (to, *sources):
             if one.is_cuda:
-                state = values.state(one)
+                state = self._storages.state(one)
                 if state is None:
                     return
                 is_true = is_true and (state[1] or one is to)
@@ -87,7 +87,7 @@ class Handler:
             return
         bytes_[0].copy_(result.reshape(bytes_[0].shape))
         if to.is_cuda:
-            values.settle_written(to, is_true)
+            self._storages.settle_written(to, is_true)
 
     # The operations of process groups. They write into tensors that they are given.
 
@@ -157,7 +157,7 @@ class Handler:
 
     def _new(self, out):
         if out.is_cuda:
-            self._values.make_up(out)
+            self._storages.make_up(out)
         return out
 
     def _all_reduce(self, given, out):

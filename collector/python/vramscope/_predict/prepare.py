@@ -24,7 +24,7 @@ RELEASES = ((2, 4), (2, 15))
 """The oldest and the newest release of PyTorch that this is known to work with."""
 MACHINES = ("x86_64", "aarch64")
 LARGEST_WRITE = 64 << 10
-"""As many bytes as `values` keeps of a tensor."""
+"""As many bytes as `storages` keeps of a tensor."""
 
 
 class Impossible(Exception):
@@ -69,7 +69,10 @@ def _packages():
     """Returns the folder that has torch."""
     found = importlib.util.find_spec("torch")
     if found is None or not found.origin:
-        raise Impossible(f"{sys.executable} has no PyTorch. Install it with: {sys.executable} -m pip install torch")
+        raise Impossible(
+            f"{sys.executable} has no PyTorch. Install it with: {sys.executable} -m pip install torch; or name a release, such as "
+            "--torch 2.11, which is downloaded once into a folder of its own."
+        )
     return pathlib.Path(found.origin).resolve().parent.parent
 
 

@@ -4,9 +4,10 @@
 - ``VRAMSCOPE_PREDICT_STEPS``: after how many optimizer steps the program ends, at most. It ends earlier when two steps in a
   row have the same peak; with ``VRAMSCOPE_PREDICT_WHOLE`` set it does not.
 - ``VRAMSCOPE_PREDICT_SECONDS``: after how much time the program ends, at most.
+- ``VRAMSCOPE_PREDICT_BATCHES``: how many batches of a `DataLoader` are loaded; the rest are these again.
 - ``VRAMSCOPE_PREDICT_WORLD``, ``VRAMSCOPE_PREDICT_RANK``: the number of ranks and this one, for `torch.distributed`. Without them
   they are what a launcher set.
-- ``VRAMSCOPE_PREDICT_SELECTED``: see `values`.
+- ``VRAMSCOPE_PREDICT_SELECTED``: see `sizes`.
 
 The result is written when the program ends by itself or by an exception, not when a signal ends it.
 """
@@ -39,6 +40,11 @@ def start(torch):
     computed.start()
     for module, name, method in LAUNCHERS:
         _hook.when_imported(module, lambda loaded, name=name, method=method: _watch(computed, loaded, name, method))
+    number_of_batches = number("VRAMSCOPE_PREDICT_BATCHES")
+    if number_of_batches:
+        from . import batches
+
+        batches.repeat(torch.utils.data.DataLoader, number_of_batches)
     rank, world = _rank()
     if world is not None:
         from . import ranks

@@ -37,7 +37,10 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    from . import pytest_predict
+
     config._vramscope_baselines = None
+    config.pluginmanager.register(pytest_predict, "vramscope_predict")
 
 
 def _baselines(config):

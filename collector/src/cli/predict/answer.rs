@@ -23,6 +23,8 @@ const UNCONFIRMED: &str = "Predicted, not measured: no GPU has confirmed this ki
 /// A prediction with what it was asked for.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
+    /// The answer in a sentence.
+    pub(super) sentence: String,
     /// What people call the program.
     pub(super) program: String,
     /// The version of PyTorch.
@@ -74,11 +76,7 @@ impl fmt::Display for Answer {
             self.write_largest(f, largest)?;
         }
         let Some((process, memory)) = self.prediction.largest() else { return Ok(()) };
-        if let Some(card) = self.card {
-            write!(f, "{card}: ")?;
-        }
-        let DeviceMemory { conf, outcome, .. } = memory;
-        writeln!(f, "{}", Fit { conf, outcome, needs: self.needs, room: self.room })?;
+        writeln!(f, "{}", self.sentence)?;
         if self.fits == Some(false) {
             match self.cards.iter().find(|card| card.fits) {
                 Some(card) => writeln!(f, "The smallest card with that much is {}.", card.name)?,
@@ -112,6 +110,13 @@ impl fmt::Display for Answer {
 }
 
 impl Answer {
+    /// Returns whether it fits, in a sentence.
+    pub(super) fn sentence(&self) -> String {
+        let Some((_, DeviceMemory { conf, outcome, .. })) = self.prediction.largest() else { return String::new() };
+        let fit = Fit { conf, outcome, needs: self.needs, room: self.room };
+        self.card.map_or_else(|| fit.to_string(), |card| format!("{card}: {fit}"))
+    }
+
     fn write_largest(&self, f: &mut fmt::Formatter<'_>, largest: &Largest) -> fmt::Result {
         let name = largest.name();
         match (largest.fits, largest.fails) {

@@ -75,6 +75,9 @@ pub(super) struct Predict {
     /// Run the program to its end
     #[arg(long, conflicts_with = "steps")]
     whole: bool,
+    /// Load this many batches of each DataLoader, and repeat them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batches: Option<u64>,
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1800, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
@@ -93,6 +96,9 @@ pub(super) struct Predict {
     /// Python that runs it [default: that of the program, or python or python3 on the PATH]
     #[arg(long, value_name = "FILE")]
     python: Option<PathBuf>,
+    /// PyTorch release to run with, such as 2.11; it is downloaded once [default: the one that Python has]
+    #[arg(long, value_name = "RELEASE")]
+    torch: Option<String>,
     /// Say everything
     #[arg(short, long)]
     verbose: bool,
@@ -110,10 +116,11 @@ pub(super) struct Predict {
 impl Predict {
     /// Prints the answer, or why there is none.
     pub(super) fn run(self) -> ExitCode {
-        let answer = match self.answer() {
+        let mut answer = match self.answer() {
             Ok(answer) => answer,
             Err(sentence) => return refuse(&sentence),
         };
+        answer.sentence = answer.sentence();
         let printed = if self.json { print_json(&answer) } else { show(&answer.to_string()) };
         if printed != ExitCode::SUCCESS {
             return printed;
@@ -138,7 +145,16 @@ impl Predict {
         if let Some(variable) = &variable {
             variable.within(&program, 1)?;
         }
-        let environment = Environment::of(program.python(self.python.as_deref())?)?;
+        let python = program.python(self.python.as_deref())?;
+        let environment = match &self.torch {
+            None => Environment::of(python)?,
+            Some(_) if matches!(program, Program::Other(_)) => {
+                return Err(
+                    "--torch is for a script, or for a module with -m: another program has its own PyTorch.".to_owned()
+                );
+            }
+            Some(release) => Environment::with_release(&python, release)?,
+        };
         let name = program.name();
         let folder = self.folder(&name)?;
         let rehearsal = Rehearsal {
@@ -146,6 +162,7 @@ impl Predict {
             world: self.world_size,
             steps: self.steps,
             is_whole: self.whole,
+            batches: self.batches,
             seconds: self.seconds,
             selected: self.selected,
         };
@@ -179,6 +196,7 @@ impl Predict {
         };
         let share = |room: u64| needs as f64 / room.max(1) as f64;
         Ok(Answer {
+            sentence: String::new(),
             program: name,
             torch: environment.torch.clone(),
             card: target.card.map(|card| card.name),
@@ -255,7 +273,9 @@ impl Runs<'_> {
                 return Err(nothing(&rehearsed));
             }
             took += rehearsed.took;
-            all.processes.extend(Prediction::of(&rehearsed, target)?.processes);
+            let found = Prediction::of(&rehearsed, target)?;
+            all.failed_with = all.failed_with.or(found.failed_with);
+            all.processes.extend(found.processes);
         }
         match all.largest() {
             Some(_) => Ok((all, took)),

@@ -22,6 +22,9 @@ use super::target::Target;
 pub(super) struct Prediction {
     /// By rank.
     pub(super) processes: Vec<Process>,
+    /// The exit status with which the program told that it failed, where no process says why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) failed_with: Option<i32>,
 }
 
 /// A process that used the GPU.
@@ -56,7 +59,9 @@ impl Prediction {
     /// Reads the recordings of a run. The error is a sentence for people.
     pub(super) fn of(rehearsed: &Rehearsed, target: Target) -> Result<Self, String> {
         let read_one = |found: &Found| Process::read(found, &rehearsed.folder, target);
-        Ok(Self { processes: rehearsed.processes.iter().map(read_one).collect::<Result<_, _>>()? })
+        let processes = rehearsed.processes.iter().map(read_one).collect::<Result<_, _>>()?;
+        let failed_with = rehearsed.status.code().filter(|code| *code != 0);
+        Ok(Self { processes, failed_with })
     }
 
     /// Returns the process and the device that need most.
@@ -73,9 +78,11 @@ impl Prediction {
     }
 
     /// Returns the error that ended a process, if it was another than that memory ran out.
-    pub(super) fn error(&self) -> Option<&str> {
-        let failed = self.processes.iter().find(|process| process.found.ended == Ended::Error)?;
-        failed.found.error.as_deref()
+    pub(super) fn error(&self) -> Option<String> {
+        let failed = self.processes.iter().find(|process| process.found.ended == Ended::Error);
+        let error = failed.and_then(|process| process.found.error.clone());
+        let status = self.failed_with.filter(|_| !self.has_failed());
+        error.or_else(|| status.map(|code| format!("it ended with status {code}")))
     }
 }
 

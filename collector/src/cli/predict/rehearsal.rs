@@ -28,6 +28,8 @@ pub(super) struct Rehearsal<'a> {
     pub(super) steps: Option<u64>,
     /// Whether equal steps don't end it.
     pub(super) is_whole: bool,
+    /// Batches of data that are loaded; the rest are these again.
+    pub(super) batches: Option<u64>,
     /// The seconds that it may take.
     pub(super) seconds: u64,
     /// The share of elements that a made-up mask selects.
@@ -99,6 +101,7 @@ impl Rehearsal<'_> {
         for (name, value) in [
             ("VRAMSCOPE_PREDICT_STEPS", self.steps.map(|steps| steps.to_string())),
             ("VRAMSCOPE_PREDICT_WHOLE", whole),
+            ("VRAMSCOPE_PREDICT_BATCHES", self.batches.map(|batches| batches.to_string())),
             ("VRAMSCOPE_PREDICT_SELECTED", self.selected.map(|share| share.to_string())),
         ] {
             match value {
@@ -159,5 +162,19 @@ fn wait(child: &mut Child, within: Duration) -> Result<(ExitStatus, bool), Strin
             return Ok((child.wait().map_err(failed)?, true));
         }
         thread::sleep(LOOK);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_stopped_when_its_time_is_over() {
+        for (seconds, within, wanted) in [("0", 60_000, false), ("60", 40, true)] {
+            let mut child = Command::new("sleep").arg(seconds).spawn().unwrap();
+            let (status, is_stopped) = wait(&mut child, Duration::from_millis(within)).unwrap();
+            assert_eq!((is_stopped, status.success()), (wanted, !wanted), "{seconds}");
+        }
     }
 }
