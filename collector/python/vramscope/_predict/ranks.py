@@ -9,10 +9,12 @@ Imports torch, so it is imported only after the program has done so.
 import contextlib
 import copy
 import functools
+import inspect
 import itertools
 import os
 import pickle
 import sys
+import urllib.parse
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
@@ -23,15 +25,24 @@ from . import collectives
 REDUCING = ("all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "reduce_scatter_tensor")
 
 
-def start(rank, world):
-    """Makes this process rank `rank` of `world`. The environment has what a launcher would have set."""
-    if not 0 <= rank < world:
-        raise ValueError(f"rank {rank} of {world}: no such rank")
-    defaults = {"LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
-    for name, value in defaults.items():
-        os.environ.setdefault(name, str(value))
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(world))
-    _replace("init_process_group", functools.partial(_init_process_group, (rank, world)))
+place = None
+"""This process's rank and the number of ranks, once they are known."""
+
+
+def start(rank=None, world=None):
+    """Makes this process rank `rank` of `world`. The environment has what a launcher would have set.
+
+    Without them, the program says itself which rank it is, as one does that starts its own processes."""
+    global place
+    if world is not None:
+        if not 0 <= rank < world:
+            raise ValueError(f"rank {rank} of {world}: no such rank")
+        place = rank, world
+        defaults = {"LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
+        for name, value in defaults.items():
+            os.environ.setdefault(name, str(value))
+        os.environ.update(RANK=str(rank), WORLD_SIZE=str(world))
+    _replace("init_process_group", _init_process_group)
     _replace("new_group", _new_group)
     for name in REDUCING:
         _replace(name, _reduce)
@@ -54,13 +65,29 @@ def _replace(name, function):
             setattr(module, name, replaced)
 
 
-def _init_process_group(place, real, backend=None, init_method=None, timeout=None, *args, **kwargs):
-    """`place` is this process's rank and the number of ranks, whatever the program says of itself."""
+def _init_process_group(real, *args, **kwargs):
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
+    global place
+    given = inspect.signature(real).bind(*args, **kwargs).arguments
+    if place is None:
+        place = _said(given)
+    if place is None:
+        return real(*args, **kwargs)  # It says what is missing.
     rank, world = place
-    more = {} if timeout is None else {"timeout": timeout}
+    more = {} if given.get("timeout") is None else {"timeout": given["timeout"]}
     return real("fake", rank=rank, world_size=world, store=FakeStore(), **more)
+
+
+def _said(given):
+    """Returns the rank and the number of ranks that a program gives when it joins the others; None if it does not say."""
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(given.get("init_method") or "").query)
+    found = []
+    for name in ("rank", "world_size"):
+        texts = [str(given.get(name, -1)), *query.get(name, ()), os.environ.get(name.upper(), "")]
+        found.append(next((int(text) for text in texts if text.isdigit()), None))
+    rank, world = found
+    return (rank, world) if rank is not None and world is not None and rank < world else None
 
 
 def _new_group(real, ranks=None, timeout=None, backend=None, pg_options=None, *args, **kwargs):
