@@ -65,6 +65,8 @@ const CONFIGURATION: c_int = 401;
 /// `CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE` and `CUDNN_ATTR_ENGINE_GLOBAL_INDEX`: 64-bit numbers.
 const WORKSPACE: c_int = 402;
 const INDEX: c_int = 1301;
+/// `CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED`: a 32-bit number.
+const SHARED_MEMORY: c_int = 304;
 
 /// `cudnnBackendGetAttribute` of cuDNN.
 ///
@@ -80,11 +82,14 @@ pub(crate) unsafe extern "C" fn cudnnBackendGetAttribute(
     count: *mut i64,
     values: *mut i64,
 ) -> u32 {
-    let is_number = matches!(name, WORKSPACE | INDEX);
+    let is_number = matches!(name, WORKSPACE | INDEX | SHARED_MEMORY);
     // SAFETY: the caller's.
     unsafe {
-        if is_number && !values.is_null() {
-            values.write(0);
+        match name {
+            _ if values.is_null() => {}
+            SHARED_MEMORY => values.cast::<i32>().write(0),
+            WORKSPACE | INDEX => values.write(0),
+            _ => {}
         }
         if !count.is_null() {
             count.write(i64::from(is_number || matches!(name, RESULTS | ENGINE | CONFIGURATION)));
