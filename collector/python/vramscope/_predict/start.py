@@ -33,9 +33,6 @@ def start(torch):
 
     found = readbacks.Readbacks(torch.__path__)
     _result = result = Result(torch, folder, found)
-    # No plan can be made for cuDNN's attention without cuDNN.
-    if hasattr(torch.backends.cuda, "enable_cudnn_sdp"):
-        torch.backends.cuda.enable_cudnn_sdp(False)
     computed = values.Values(found)
     computed.start()
     for module, name, method in LAUNCHERS:
