@@ -4,6 +4,7 @@ PyTorch's fake backend returns at once. Here its results are filled in: each ran
 this rank's value times the number of ranks. Imports torch, so it is imported only after the program has done so.
 """
 
+import contextlib
 import threading
 
 import torch
@@ -56,11 +57,14 @@ class Handler:
         self._is_flat = op.name in FLAT
 
     def run(self, op, args, kwargs):
-        if self._is_flat:
-            # The fake backend splits the first dimension, which need not be one that holds the ranks' parts.
-            out = (args[0], op.run(args[0].view(-1), args[1].view(-1), *args[2:], **kwargs)[1])
-        else:
-            out = op.run(*args, **kwargs)
+        # The fake backend copies with operations, where a real one is out of autograd's sight.
+        with contextlib.nullcontext() if self._is_functional else torch.no_grad():
+            if self._is_flat:
+                # It splits the first dimension, which need not be the one that holds the ranks' parts.
+                to, source = (one.detach().view(-1) for one in args[:2])
+                out = (args[0], op.run(to, source, *args[2:], **kwargs)[1])
+            else:
+                out = op.run(*args, **kwargs)
         if self._fill is not None:
             self._fill(op.named(args, kwargs), out)
         if self._is_all_reduce:

@@ -149,7 +149,9 @@ class Result:
 
     def failed(self, error):
         """An exception ends the program."""
-        text = str(error).strip().partition("\n")[0].rstrip(" .")  # A part of a sentence: long ones explain themselves in lines.
+        # A part of a sentence: long ones explain themselves in lines, and some begin with a ruler.
+        lines = (line.strip(" .") for line in str(error).splitlines())
+        text = next((line for line in lines if any(map(str.isalnum, line))), "")
         self._error = f"{type(error).__name__}: {text}" if text else type(error).__name__
         self._why = "error"
         out_of_memory = getattr(self._torch, "OutOfMemoryError", None) or self._torch.cuda.OutOfMemoryError
