@@ -79,7 +79,9 @@ impl Prediction {
 
     /// Returns the error that ended a process, if it was another than that memory ran out.
     pub(super) fn error(&self) -> Option<String> {
-        let failed = self.processes.iter().find(|process| process.found.ended == Ended::Error);
+        let failed = self.processes.iter().filter(|process| process.found.ended == Ended::Error);
+        // A launcher, which has no rank, only says that one of its processes failed.
+        let failed = failed.min_by_key(|process| process.found.rank.is_none());
         let error = failed.and_then(|process| process.found.error.clone());
         let status = self.failed_with.filter(|_| !self.has_failed());
         error.or_else(|| status.map(|code| format!("it ended with status {code}")))
