@@ -112,7 +112,7 @@ LARGE = [
     ("torch.ones(1 << 17, 8, device=D)[torch.ones(1 << 17, device=D, dtype=torch.bool)].shape", (1 << 17, 8)),
     ("torch.ones(1 << 20, device=D).masked_select(torch.ones(1 << 20, device=D) > 0).shape", (1 << 20,)),
     ("torch.ones(1 << 17, 8, device=D).masked_select(torch.arange(8, device=D) > 5).shape", (1 << 18,)),
-    ("torch.randint(9, (1 << 18,), device=D).unique().shape", (1 << 18,)),
+    ("torch.randint(9, (1 << 19,), device=D).unique().shape", (1 << 19,)),
     ("[t.shape[0] for t in torch.zeros(1 << 18, device=D).unique(return_inverse=True, return_counts=True)]", [1 << 18] * 3),
     ("torch.randint(9, (4096, 64), device=D).unique(dim=0).shape", (4096, 64)),
     ("torch.ones(1 << 18, device=D).unique_consecutive().shape", (1 << 18,)),
@@ -126,6 +126,11 @@ LARGE = [
     ("torch.equal(torch.ones(1 << 20, device=D), torch.ones(1 << 20, device=D))", True),
     ("torch.randn(1 << 20, device=D).cpu().shape", (1 << 20,)),
     ("torch.randn(1 << 20, device=D).argmax().item()", 0),
+    ("bool((torch.randn(1 << 20, device=D).view(1 << 6, -1)[:, -1] == 0).all())", True),
+    ("packed(12, 1000)", True),
+    ("packed(12, 200_000)", True),
+    ("torch.ones(1 << 18, dtype=torch.int64, device=D).cpu().sum().item()", 1 << 18),
+    ("torch.arange(1 << 18, device=D).to(D, torch.int32)[-1].item()", (1 << 18) - 1),
     ("put_by_mask().shape", (1 << 20,)),
     ("gradient_of_mask().shape", (1 << 20,)),
     ("stopped(vocabulary=40000)", 64),
@@ -377,6 +382,13 @@ def blank():
     moved = half.to(D)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return grown < 200 << 10, copied.dtype is torch.bfloat16, moved.weight.is_cuda
+
+
+def packed(batch, length):
+    """Whether Transformers finds no packed sequences in positions, which decides between two kinds of attention."""
+    positions = torch.arange(length, device=D).expand(batch, -1).contiguous()
+    differences = torch.diff(positions, prepend=positions[:, :1] - 1, dim=-1)
+    return bool(((differences != 1).cumsum(-1)[:, -1] == 0).all())
 
 
 def routed(tokens):

@@ -7,13 +7,18 @@ and of what copies or counts either. Imports torch, so it is imported only after
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .storages import alias, is_small, without_freed
+from .storages import SMALL, alias, without_freed
 
 FEW = 1 << 10
 """The most things that a router chooses from. Of more, such as a vocabulary, the first are the choice."""
 
 LEAST = 1 << 10
 """How many notes are kept before those on storages that are gone are looked for."""
+
+
+def is_small(tensor):
+    """Returns whether the values of a CUDA tensor are there also when they are made up."""
+    return tensor.nbytes <= SMALL and tensor.layout is torch.strided
 
 
 class Choices:

@@ -8,7 +8,7 @@ import math
 import torch
 
 from . import operations
-from .storages import SMALL, alias, cuda_device, has_small, is_small
+from .storages import SMALL, alias, cuda_device, has_small, is_small, most
 
 FEW = 1 << 10
 """The most bytes of made-up numbers that are computed with, other than integers and flags."""
@@ -36,12 +36,17 @@ class Computing:
         found = []
         args = [on_cpu(a, found) for a in args]
         kwargs = {name: on_cpu(a, found) for name, a in kwargs.items()}
-        is_true = True
+        is_true, absent = True, []
         for tensor in found:
-            state = self._storages.state(tensor)
+            is_overwritten = any(tensor is one for one in overwritten)
+            state = self._storages.written_state(tensor) if is_overwritten else self._storages.state(tensor)
             if state is None:
-                return None
-            if not state[1] and not any(tensor is one for one in overwritten):
+                if tensor.nbytes > SMALL or tensor.layout is not torch.strided:
+                    return None
+                # A part of a large tensor, whose values are not there: it counts as zeros.
+                is_true = False
+                absent.append(tensor)
+            elif not state[1] and not is_overwritten:
                 is_true = False
         if not is_true and any(one.nbytes > FEW and one.is_floating_point() for one in found):
             return None
@@ -49,8 +54,8 @@ class Computing:
         if key in self._without_cpu_kernel:
             return None
         try:
-            args = [_aliases(a) for a in args]
-            kwargs = {name: _aliases(a) for name, a in kwargs.items()}
+            args = [_aliases(a, absent) for a in args]
+            kwargs = {name: _aliases(a, absent) for name, a in kwargs.items()}
             return self._call(op, args, kwargs), is_true
         except Exception as error:  # Also where a GPU's kernel would fail without a word, as with an index too large.
             if isinstance(error, NotImplementedError) or "not implemented" in str(error):
@@ -77,13 +82,13 @@ class Computing:
         out = op.run(*args, **kwargs)
         # Most are large: nothing more is asked of them.
         if type(out) is Tensor:
-            if out.nbytes > SMALL or not out.is_cuda:
+            if out.nbytes > most(out) or not out.is_cuda:
                 return out
         elif type(out) not in (tuple, list) or not has_small(out):
             return out
         outs = operations.flat((out,))
         done = None
-        if all(not isinstance(one, Tensor) or one.nbytes <= SMALL or not one.is_cuda for one in outs):
+        if all(not isinstance(one, Tensor) or one.nbytes <= most(one) or not one.is_cuda for one in outs):
             done = self.compute(op, args, kwargs)
         if done is None:
             byte = 1 if op.name in MADE_UP_AS_ONE else 0
@@ -99,7 +104,7 @@ class Computing:
         """Runs an operation that writes into the tensors `written`, and may return new ones too."""
         has_small_written = False
         for one in written:
-            if one.nbytes <= SMALL:
+            if one.nbytes <= most(one):
                 if one.is_cuda:
                     has_small_written = True
             elif len(written) == 1 and self._storages.is_blank(one):
@@ -112,11 +117,11 @@ class Computing:
         if not has_small_written and not news:
             return out
         done = None
-        if all(one.nbytes <= SMALL for one in written):
+        if all(one.nbytes <= most(one) for one in written):
             done = self.compute(op, args, kwargs, written if is_overwriting else ())
         is_true = done is not None and done[1]
         for one in written:
-            if one.is_cuda and self._storages.state(one) is not None:
+            if one.is_cuda and self._storages.written_state(one) is not None:
                 if done is not None and not is_true and one.is_floating_point():
                     torch.nan_to_num(alias(one), 0.0, 0.0, 0.0, out=alias(one))
                 self._storages.settle_written(one, is_true)
@@ -133,6 +138,9 @@ class Computing:
             if not is_small(out):
                 continue
             if not isinstance(result, Tensor) or result.shape != out.shape:
+                self._storages.make_up(out)
+                continue
+            if not is_true and out.nbytes > SMALL:
                 self._storages.make_up(out)
                 continue
             if not is_true and result.is_floating_point():
@@ -155,7 +163,7 @@ class Computing:
         if not isinstance(result, Tensor):
             return result
         out = torch.empty_strided(result.size(), result.stride(), dtype=result.dtype, device=device)
-        if out.nbytes <= SMALL:
+        if out.nbytes <= most(out):
             alias(out).copy_(result)
             self._storages.settle(out, is_true)
         return out
@@ -175,11 +183,15 @@ def on_cpu(argument, found):
     return argument
 
 
-def _aliases(argument):
+def _aliases(argument, absent):
+    """Returns an argument with the bytes of CUDA tensors on the CPU, and zeros for those that are absent."""
     if isinstance(argument, Tensor):
-        return alias(argument) if argument.is_cuda else argument
+        if not argument.is_cuda:
+            return argument
+        is_absent = any(argument is one for one in absent)
+        return torch.zeros(argument.shape, dtype=argument.dtype) if is_absent else alias(argument)
     if isinstance(argument, list):
-        return [_aliases(one) for one in argument]
+        return [_aliases(one, absent) for one in argument]
     return argument
 
 

@@ -7,7 +7,7 @@ Imports torch, so it is imported only after the program has done so.
 import torch
 
 from .computing import CPU
-from .storages import BLANK, SMALL, alias, is_small
+from .storages import BLANK, MOST, SMALL, alias, is_small, most
 
 
 class Copies:
@@ -29,8 +29,9 @@ class Copies:
         if source.device.type != "cpu" or source.layout is not torch.strided:
             return op.run(*args, **kwargs)
         is_to_cuda = device is not None and device.type == "cuda"
-        size = source.numel() * (kwargs.get("dtype") or source.dtype).itemsize
-        if is_to_cuda and size > SMALL or self._storages.is_blank(source) and (device is None or device.type == "cpu"):
+        dtype = kwargs.get("dtype") or source.dtype
+        size = source.numel() * dtype.itemsize
+        if is_to_cuda and size > MOST.get(dtype, SMALL) or self._storages.is_blank(source) and (device is None or device.type == "cpu"):
             # The same memory, without the work of a conversion and of a copy that the driver would ignore.
             named = {name: kwargs[name] for name in ("dtype", "device", "memory_format") if kwargs.get(name) is not None}
             if is_to_cuda:
@@ -58,10 +59,10 @@ class Copies:
         if to.is_cuda:
             if source.is_cuda:
                 return self._computing.write(op, args, kwargs, (to,), True)
-            if to.nbytes > SMALL and to.is_contiguous() and (to.dtype is not source.dtype or not source.is_contiguous()):
+            if to.nbytes > most(to) and to.is_contiguous() and (to.dtype is not source.dtype or not source.is_contiguous()):
                 return to  # Only the conversion on the CPU would take time.
             op.run(*args, **kwargs)
-            if source.device.type == "cpu" and self._storages.state(to) is not None:
+            if source.device.type == "cpu" and self._storages.written_state(to) is not None:
                 alias(to).copy_(source)
                 self._storages.settle_written(to, True)
             return to

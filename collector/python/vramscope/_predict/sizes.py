@@ -13,7 +13,7 @@ import re
 import torch
 
 from .computing import on_cpu
-from .storages import SMALL, alias, cuda_device, is_small
+from .storages import alias, cuda_device, is_small, most
 
 INDEX = re.compile(r"aten::(_unsafe_)?index(_put|_put_|_put_impl_)?$|aten::_index_put_impl_$")
 MASKS = (torch.bool, torch.uint8)
@@ -60,14 +60,14 @@ class Sizes:
         found = []
         on_cpu([*args, *kwargs.values()], found)
         is_true = self._storages.is_true(found)
-        result = self._computing.moved(op, args, kwargs)
+        result = None if is_true is None else self._computing.moved(op, args, kwargs)
         self._readbacks.count(op.name.partition("::")[2].strip("_"), result is None or not is_true)
         return result
 
     def _some(self, size, like, dtype=torch.int64, byte=0):
         """Returns a CUDA tensor with made-up values."""
         out = torch.empty(size, dtype=dtype, device=like.device)
-        if out.nbytes <= SMALL:
+        if out.nbytes <= most(out):
             self._storages.make_up(out, byte)
         return out
 

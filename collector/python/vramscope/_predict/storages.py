@@ -12,6 +12,12 @@ from torch.multiprocessing.reductions import StorageWeakRef
 SMALL = 64 << 10
 """The largest storage, in bytes, whose values are kept; the driver ignores larger writes."""
 
+WHOLE = 2 << 20
+"""The same for flags and whole numbers other than bytes: masks, positions and tokens decide what a program does."""
+
+MOST = dict.fromkeys((torch.bool, torch.int16, torch.int32, torch.int64), WHOLE)
+"""By type; for others it is `SMALL`."""
+
 BLANK = 1 << 20
 """The most bytes of a CPU tensor that is always written."""
 
@@ -22,24 +28,30 @@ class Storages:
     """Remembers of each small CUDA storage whether its bytes are true, and which CPU storages are blank."""
 
     def __init__(self):
-        self._known = {}  # Storage: [its weak reference, whether its bytes are true].
+        self._known = {}  # Storage: [its weak reference, whether its bytes are true, their number].
         self._most_known = LEAST_KNOWN
         self._blank = {}  # Storage on the CPU that was not written: [its weak reference].
         self._most_blank = LEAST_BLANK
 
     def state(self, tensor):
-        """Returns [weak reference, is true] of a small CUDA tensor's storage, or None if the tensor is not small."""
-        if tensor.layout is not torch.strided or tensor.nbytes > SMALL:
+        """Returns [weak reference, is true, bytes] of a small CUDA tensor's storage, or None if the tensor is not small, or larger than
+        `SMALL` and not true: then its values are not there."""
+        state = self.written_state(tensor)
+        return state if state is None or state[1] or state[2] <= SMALL else None
+
+    def written_state(self, tensor):
+        """Returns the same, also where the values are not there, but will be written."""
+        if tensor.layout is not torch.strided or tensor.nbytes > most(tensor):
             return None
         storage = tensor.untyped_storage()
         state = self._known.get(storage._cdata)
         if state is None:
             size = storage.nbytes()
-            if size > SMALL:
+            if size > most(tensor):
                 return None
             # It was made out of sight, for example by compiled code: what its memory held before is no value.
-            if size:
-                ctypes.memset(storage.data_ptr(), 0, size)
+            if size <= SMALL:
+                _clear(storage)
             state = self._remember(storage, False)
         return state
 
@@ -47,8 +59,13 @@ class Storages:
         if len(self._known) >= self._most_known:
             self._most_known = without_freed(self._known, LEAST_KNOWN)
         # As long as the weak reference exists, no other storage has this address.
-        state = self._known[storage._cdata] = [StorageWeakRef(storage), is_true]
+        state = self._known[storage._cdata] = [StorageWeakRef(storage), is_true, storage.nbytes()]
         return state
+
+    def clear(self, tensor):
+        """Gives a new small CUDA tensor zeros, which are true."""
+        _clear(tensor.untyped_storage())
+        self.settle(tensor, True)
 
     def settle(self, tensor, is_true):
         """Takes the bytes of a small new CUDA tensor as they are."""
@@ -74,12 +91,12 @@ class Storages:
             state[1] = False
             return
         size = storage.nbytes()
-        if size <= SMALL:
-            if size:
-                ctypes.memset(storage.data_ptr(), 0, size)
+        if size <= most(tensor):
             self._remember(storage, False)
-            if byte:
-                alias(tensor).fill_(byte)
+            if size <= SMALL:
+                _clear(storage)
+                if byte:
+                    alias(tensor).fill_(byte)
 
     def is_true(self, tensors):
         """Returns whether the values of CUDA tensors are true (True), made up but there (False), or not there (None)."""
@@ -112,6 +129,11 @@ class Storages:
         storage = tensor.untyped_storage()
         self._blank[storage._cdata] = [StorageWeakRef(storage)]
         return tensor
+
+
+def _clear(storage):
+    if storage.nbytes():
+        ctypes.memset(storage.data_ptr(), 0, storage.nbytes())
 
 
 LEAST_KNOWN, LEAST_BLANK = 1 << 14, 1 << 10
@@ -157,16 +179,21 @@ def clear_free_memory():
                 address += block["size"]
 
 
+def most(tensor):
+    """Returns how many bytes a small tensor of this type has at most."""
+    return MOST.get(tensor.dtype, SMALL)
+
+
 def is_small(one):
     """Returns whether something is a small CUDA tensor; its storage may be larger."""
-    return isinstance(one, Tensor) and one.is_cuda and one.nbytes <= SMALL and one.layout is torch.strided
+    return isinstance(one, Tensor) and one.is_cuda and one.nbytes <= most(one) and one.layout is torch.strided
 
 
 def has_small(outs):
     """Returns whether a small CUDA tensor is among results, or in the lists among them."""
     for one in outs:
         if isinstance(one, Tensor):
-            if one.nbytes <= SMALL and one.is_cuda:
+            if one.nbytes <= most(one) and one.is_cuda:
                 return True
         elif isinstance(one, (list, tuple)) and has_small(one):
             return True

@@ -4,7 +4,8 @@ On the driver without a GPU, device memory is host memory and kernels do nothing
 GPU, so that the allocator sees exactly what it would see there; then, if its CUDA tensors are small, its CPU kernel computes
 the result on the very same bytes. So flags, masks, lengths and counters are what they are on a GPU.
 
-- A tensor is *small* if it and its storage have at most `SMALL` bytes; what is larger is never computed.
+- A tensor is *small* if it and its storage have at most `SMALL` bytes, or as whole numbers `WHOLE`; what is larger is never
+  computed, and a small part of it counts as zeros.
 - A value is *true* if it follows from small values that the program gave. It is *made up* if a large tensor or an operation
   without a CPU kernel took part. Made-up values start as zero (those of `all` and `isfinite` as true) and are computed with
   like true ones, so that a flag with one made-up part still ends a loop; of made-up numbers, NaN and infinity become zero.
@@ -26,7 +27,7 @@ from .computing import Computing
 from .copies import Copies
 from .randoms import Randoms
 from .sizes import Sizes
-from .storages import SMALL, Storages, clear_free_memory, cuda_device, is_small
+from .storages import Storages, clear_free_memory, cuda_device, is_small, most
 
 Tensor = torch.Tensor
 
@@ -96,8 +97,7 @@ class Values:
         out = op.run(*args, **kwargs)
         if is_small(out):
             # Nobody gave it a value. As a true zero, it is true once it was written piece by piece.
-            self._storages.make_up(out)
-            self._storages.settle(out, True)
+            self._storages.clear(out)
         return out
 
     def _item(self, op, args, kwargs):
@@ -157,7 +157,7 @@ class _Writing:
         self._is_overwriting = op.name in OVERWRITING or not op.name.endswith("_")
 
     def run(self, op, args, kwargs):
-        if self._is_first_only and args[0].nbytes > SMALL and args[0].is_cuda:
+        if self._is_first_only and args[0].nbytes > most(args[0]) and args[0].is_cuda:
             return op.run(*args, **kwargs)
         written = []
         for number, name in self._places:
