@@ -8,8 +8,12 @@ use crate::ranges::Ranges;
 use crate::settings::Settings;
 use crate::system;
 
-/// The addresses for a device's memory in bytes, and as many again for its reserved ranges.
-pub(crate) const ADDRESSES: u64 = 1 << 40;
+/// The addresses for a device's memory in bytes.
+const MEMORY: u64 = 1 << 40;
+/// The addresses for its reserved ranges. PyTorch's expandable segments are more than the whole device each.
+const RANGES: u64 = 8 << 40;
+/// All of a device's addresses. Eight devices have 72 TiB of the 128 TiB of a process.
+pub(crate) const ADDRESSES: u64 = RANGES + MEMORY;
 
 /// The start of device 0's memory, if it is free: the same in every run.
 const BASE: u64 = 0x2000_0000_0000;
@@ -57,7 +61,7 @@ impl Device {
     pub(crate) fn new(number: u64, settings: &Settings) -> Outcome<Self> {
         let (other, is_descending) = (settings.other_bytes, settings.is_descending);
         let reuses = settings.reuses_addresses;
-        let base = system::reserve(BASE + number * 2 * ADDRESSES, 2 * ADDRESSES)?;
+        let base = system::reserve(BASE + number * ADDRESSES, ADDRESSES)?;
         // The system may have chosen other addresses, which are only aligned to pages.
         let base = base.next_multiple_of(GRANULE);
         Ok(Self {
@@ -68,16 +72,16 @@ impl Device {
             broken: None,
             base,
             refusals: 0,
-            addresses: Arena::new(base + ADDRESSES, ADDRESSES - GRANULE, is_descending).reusing(reuses),
+            addresses: Arena::new(base + RANGES, MEMORY - GRANULE, is_descending).reusing(reuses),
             allocations: BTreeMap::new(),
-            ranges: Ranges::new(Arena::new(base, ADDRESSES, is_descending).reusing(reuses)),
+            ranges: Ranges::new(Arena::new(base, RANGES, is_descending).reusing(reuses)),
         })
     }
 
     /// Returns the first address of its memory, which lies above the reserved ranges as on the simulated device of
     /// `vramscope replay`: the allocator prefers the lower of two addresses.
     pub(crate) fn memory_base(&self) -> u64 {
-        self.base + ADDRESSES
+        self.base + RANGES
     }
 
     /// Charges bytes, if the capacity allows it.

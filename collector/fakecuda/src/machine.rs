@@ -66,7 +66,7 @@ impl Machine {
 
     /// Returns the device to whose memory or reserved addresses an address belongs.
     pub(crate) fn device_at(&mut self, address: u64) -> Outcome<&mut Device> {
-        let holds = |device: &&mut Device| address.checked_sub(device.base).is_some_and(|at| at < 2 * ADDRESSES);
+        let holds = |device: &&mut Device| address.checked_sub(device.base).is_some_and(|at| at < ADDRESSES);
         self.devices.iter_mut().find(holds).ok_or(Code::INVALID_VALUE)
     }
 

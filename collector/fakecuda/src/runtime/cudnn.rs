@@ -7,8 +7,8 @@ use crate::machine::machine;
 
 create! {
     cudnnCreate, cudnnCreateActivationDescriptor, cudnnCreateConvolutionDescriptor, cudnnCreateCTCLossDescriptor,
-    cudnnCreateDropoutDescriptor, cudnnCreateFilterDescriptor, cudnnCreatePoolingDescriptor, cudnnCreateRNNDataDescriptor,
-    cudnnCreateRNNDescriptor, cudnnCreateSpatialTransformerDescriptor, cudnnCreateTensorDescriptor,
+    cudnnCreateDropoutDescriptor, cudnnCreateFilterDescriptor, cudnnCreatePoolingDescriptor,
+    cudnnCreateSpatialTransformerDescriptor,
 }
 
 /// `cudnnGetVersion` of cuDNN: the setting, since PyTorch refuses one that is older than that which it was compiled for.
@@ -16,6 +16,33 @@ create! {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cudnnGetVersion() -> usize {
     machine().settings.cudnn_version
+}
+
+/// `cudnnGetProperty` of cuDNN: the parts of the version, largest first.
+///
+/// # Safety
+/// The pointer may be written to.
+#[allow(non_snake_case)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cudnnGetProperty(part: c_int, value: *mut c_int) -> u32 {
+    let version = machine().settings.cudnn_version;
+    // Since cuDNN 9, the major version has two digits more.
+    let major = if version >= 90_000 { 10_000 } else { 1000 };
+    let told = match part {
+        0 => version / major,
+        1 => version % major / 100,
+        _ => version % 100,
+    };
+    // SAFETY: the caller's.
+    unsafe { value.write(told as c_int) };
+    0
+}
+
+/// `cudnnGetCudartVersion` of cuDNN: CUDA's.
+#[allow(non_snake_case)]
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cudnnGetCudartVersion() -> usize {
+    machine().settings.version.try_into().unwrap_or_default()
 }
 
 /// `cudnnBackendCreateDescriptor` of cuDNN.
@@ -38,6 +65,8 @@ const CONFIGURATION: c_int = 401;
 /// `CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE` and `CUDNN_ATTR_ENGINE_GLOBAL_INDEX`: 64-bit numbers.
 const WORKSPACE: c_int = 402;
 const INDEX: c_int = 1301;
+/// `CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED`: a 32-bit number.
+const SHARED_MEMORY: c_int = 304;
 
 /// `cudnnBackendGetAttribute` of cuDNN.
 ///
@@ -53,40 +82,18 @@ pub(crate) unsafe extern "C" fn cudnnBackendGetAttribute(
     count: *mut i64,
     values: *mut i64,
 ) -> u32 {
-    let is_number = matches!(name, WORKSPACE | INDEX);
+    let is_number = matches!(name, WORKSPACE | INDEX | SHARED_MEMORY);
     // SAFETY: the caller's.
     unsafe {
-        if is_number && !values.is_null() {
-            values.write(0);
+        match name {
+            _ if values.is_null() => {}
+            SHARED_MEMORY => values.cast::<i32>().write(0),
+            WORKSPACE | INDEX => values.write(0),
+            _ => {}
         }
         if !count.is_null() {
             count.write(i64::from(is_number || matches!(name, RESULTS | ENGINE | CONFIGURATION)));
         }
     }
     0
-}
-
-/// Functions that write a size: 0 bytes, behind these many other arguments.
-macro_rules! needs_nothing {
-    ($($name:ident($($argument:ident),*);)*) => {$(
-        #[doc = concat!("`", stringify!($name), "` of cuDNN: 0 bytes.")]
-        ///
-        /// # Safety
-        /// The last pointer may be written to.
-        #[allow(non_snake_case, clippy::too_many_arguments)]
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($($argument: usize,)* bytes: *mut usize) -> u32 {
-            // SAFETY: the caller's.
-            unsafe { bytes.write(0) };
-            0
-        }
-    )*};
-}
-
-needs_nothing! {
-    cudnnDropoutGetStatesSize(_handle);
-    cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(_handle, _mode, _operations, _x, _z, _y, _scale, _activation);
-    cudnnGetBatchNormalizationBackwardExWorkspaceSize(_handle, _mode, _operations, _x, _y, _dy, _dz, _dx, _scale, _activation);
-    cudnnGetBatchNormalizationTrainingExReserveSpaceSize(_handle, _mode, _operations, _activation, _x);
-    cudnnGetCTCLossWorkspaceSize_v8(_handle, _algorithm, _descriptor, _probabilities, _gradients);
 }

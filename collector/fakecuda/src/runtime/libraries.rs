@@ -4,6 +4,8 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::addr_of;
 
+use crate::machine::machine;
+
 /// What every handle that is only handed on points at.
 static OBJECT: [u64; 512] = [0; 512];
 
@@ -34,6 +36,14 @@ create! {
     curandCreateGenerator, cusolverDnCreate, cusparseCreate,
     // Communicators of one process, which never communicate.
     ncclCommInitRank, ncclCommInitRankConfig, ncclCommInitRankScalable,
+}
+
+/// `cublasLtGetVersion` of cuBLASLt: CUDA's version, as it counts: 130000 for 13.0.
+#[allow(non_snake_case)]
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cublasLtGetVersion() -> usize {
+    let version = usize::try_from(machine().settings.version).unwrap_or_default();
+    version / 1000 * 10_000 + version % 1000 * 10
 }
 
 /// The version of NCCL that is answered, as it counts them.

@@ -9,11 +9,12 @@ use crate::machine::{current_context, pop_context, push_context};
 /// `CUDA_ERROR_NOT_SUPPORTED`.
 const NOT_SUPPORTED: u32 = 801;
 
-/// `CU_POINTER_ATTRIBUTE_CONTEXT`, `CU_POINTER_ATTRIBUTE_MEMORY_TYPE` with its value for a device, and
-/// `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`.
+/// `CU_POINTER_ATTRIBUTE_CONTEXT`, `CU_POINTER_ATTRIBUTE_MEMORY_TYPE` with its value for a device,
+/// `CU_POINTER_ATTRIBUTE_DEVICE_POINTER` and `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`.
 const CONTEXT: u32 = 1;
 const MEMORY_TYPE: u32 = 2;
 const TYPE_DEVICE: u32 = 2;
+const DEVICE_POINTER: u32 = 3;
 const ORDINAL: u32 = 9;
 
 // SAFETY, for all of these: pointers and handles are what the caller vouches for.
@@ -38,6 +39,8 @@ export! {
         match attribute {
             CONTEXT => unsafe { put(data.cast(), current_context()) },
             MEMORY_TYPE => unsafe { put(data.cast(), TYPE_DEVICE) },
+            // What `torch.compile` passes to Triton's kernels.
+            DEVICE_POINTER => unsafe { put(data.cast(), address) },
             ORDINAL => unsafe { put(data.cast(), number as c_int) },
             _ => Err(Code(NOT_SUPPORTED)),
         }

@@ -5,6 +5,7 @@
 //! can load PyTorch, fork, and set the devices' environment variables in the child.
 
 mod capture;
+mod compiler;
 mod cudnn;
 mod devices;
 mod kernels;
@@ -14,6 +15,8 @@ mod memory;
 mod modules;
 mod nvml;
 mod properties;
+mod recurrent;
+mod sizes;
 mod streams;
 
 use std::cell::Cell;

@@ -4,6 +4,7 @@ PyTorch's fake backend returns at once. Here its results are filled in: each ran
 this rank's value times the number of ranks. Imports torch, so it is imported only after the program has done so.
 """
 
+import contextlib
 import threading
 
 import torch
@@ -12,6 +13,9 @@ from .storages import alias
 
 LARGEST_ON_CPU = 64 << 20
 """The largest tensor on the CPU, in bytes, that is filled in."""
+
+FLAT = ("c10d::_allgather_base_", "c10d::_reduce_scatter_base_")
+"""Operations of an output and an input, whose elements count and not their shapes."""
 
 _current = threading.local()
 
@@ -50,9 +54,17 @@ class Handler:
         name = op.name.partition("::")[2]
         self._fill = getattr(self, "_" + name.strip("_"), None) if not name.endswith("_out") else None
         self._is_all_reduce = op.name == "c10d::allreduce_"
+        self._is_flat = op.name in FLAT
 
     def run(self, op, args, kwargs):
-        out = op.run(*args, **kwargs)
+        # The fake backend copies with operations, where a real one is out of autograd's sight.
+        with contextlib.nullcontext() if self._is_functional else torch.no_grad():
+            if self._is_flat:
+                # It splits the first dimension, which need not be the one that holds the ranks' parts.
+                to, source = (one.detach().view(-1) for one in args[:2])
+                out = (args[0], op.run(to, source, *args[2:], **kwargs)[1])
+            else:
+                out = op.run(*args, **kwargs)
         if self._fill is not None:
             self._fill(op.named(args, kwargs), out)
         if self._is_all_reduce:

@@ -97,7 +97,7 @@ def write(path, machine, soname, needed=(), functions=()):
     entries += [(STRINGS_SIZE, len(strings)), (SYMBOL_SIZE, SYMBOL.size), (0, 0)]
     dynamic = b"".join(DYNAMIC.pack(*entry) for entry in entries)
     size = len(dynamic)
-    # The loader needs no sections; `read` and other tools do. None has a name.
+    # The loader needs no sections; `read` and other tools do. None has a name, but a linker wants a table where it would be.
     sections = [
         (0,) * 10,
         (0, SYMBOLS_SECTION, 2, symbols_at, symbols_at, SYMBOL.size * len(symbols), 2, 1, 8, SYMBOL.size),
@@ -113,7 +113,7 @@ def write(path, machine, soname, needed=(), functions=()):
     ]
     header = HEADER.pack(
         IDENT, SHARED, MACHINES[machine], 1, 0, HEADER.size, sections_at, 0,
-        HEADER.size, PROGRAM.size, len(programs), SECTION.size, len(sections), 0,
+        HEADER.size, PROGRAM.size, len(programs), SECTION.size, len(sections), 2,
     )  # fmt: skip
     with open(path, "wb") as file:
         file.write(header + b"".join(PROGRAM.pack(*program) for program in programs) + bytes(code))

@@ -1,33 +1,48 @@
 """One rank of a job of many: `torch.distributed` with PyTorch's fake backend, whatever backend the program asks for.
 
 The fake backend returns at once. What its operations give is filled in by `collectives` and here: every other rank is taken
-to have what this one has. Objects that another rank would send, as by `broadcast_object_list`, stay as they are.
+to have what this one has. Objects that another rank would broadcast stay as they are. Those that it sends to this one alone
+(`send_object_list`) it left in a file, if it was run before: pipelines tell the next rank in this way what it gets.
 Imports torch, so it is imported only after the program has done so.
 """
 
 import contextlib
 import copy
 import functools
+import inspect
+import itertools
 import os
+import pickle
 import sys
+import urllib.parse
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
+from .. import _log
 from . import collectives
 
 REDUCING = ("all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "reduce_scatter_tensor")
 
 
-def start(rank, world):
-    """Makes this process rank `rank` of `world`. The environment has what a launcher would have set."""
-    if not 0 <= rank < world:
-        raise ValueError(f"rank {rank} of {world}: no such rank")
-    defaults = {"LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
-    for name, value in defaults.items():
-        os.environ.setdefault(name, str(value))
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(world))
-    _replace("init_process_group", functools.partial(_init_process_group, (rank, world)))
+place = None
+"""This process's rank and the number of ranks, once they are known."""
+
+
+def start(rank=None, world=None):
+    """Makes this process rank `rank` of `world`. The environment has what a launcher would have set.
+
+    Without them, the program says itself which rank it is, as one does that starts its own processes."""
+    global place
+    if world is not None:
+        if not 0 <= rank < world:
+            raise ValueError(f"rank {rank} of {world}: no such rank")
+        place = rank, world
+        defaults = {"LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
+        for name, value in defaults.items():
+            os.environ.setdefault(name, str(value))
+        os.environ.update(RANK=str(rank), WORLD_SIZE=str(world))
+    _replace("init_process_group", _init_process_group)
     _replace("new_group", _new_group)
     for name in REDUCING:
         _replace(name, _reduce)
@@ -50,13 +65,29 @@ def _replace(name, function):
             setattr(module, name, replaced)
 
 
-def _init_process_group(place, real, backend=None, init_method=None, timeout=None, *args, **kwargs):
-    """`place` is this process's rank and the number of ranks, whatever the program says of itself."""
+def _init_process_group(real, *args, **kwargs):
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
+    global place
+    given = inspect.signature(real).bind(*args, **kwargs).arguments
+    if place is None:
+        place = _said(given)
+    if place is None:
+        return real(*args, **kwargs)  # It says what is missing.
     rank, world = place
-    more = {} if timeout is None else {"timeout": timeout}
+    more = {} if given.get("timeout") is None else {"timeout": given["timeout"]}
     return real("fake", rank=rank, world_size=world, store=FakeStore(), **more)
+
+
+def _said(given):
+    """Returns the rank and the number of ranks that a program gives when it joins the others; None if it does not say."""
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(given.get("init_method") or "").query)
+    found = []
+    for name in ("rank", "world_size"):
+        texts = [str(given.get(name, -1)), *query.get(name, ()), os.environ.get(name.upper(), "")]
+        found.append(next((int(text) for text in texts if text.isdigit()), None))
+    rank, world = found
+    return (rank, world) if rank is not None and world is not None and rank < world else None
 
 
 def _new_group(real, ranks=None, timeout=None, backend=None, pg_options=None, *args, **kwargs):
@@ -84,6 +115,42 @@ def _scatter_object_list(real, output, inputs=None, src=None, group=None, *args,
         output[0] = _sent(inputs[min(dist.get_rank(group), len(inputs) - 1)])
 
 
+def _send_object_list(real, object_list, dst=None, group=None, device=None, group_dst=None, **kwargs):
+    path = _mail(dist.get_rank(), _global_rank(dst, group_dst, group))
+    with open(path + ".part", "wb") as file:
+        pickle.dump(list(object_list), file)
+    os.replace(path + ".part", path)
+
+
+def _recv_object_list(real, object_list, src=None, group=None, device=None, group_src=None, **kwargs):
+    # From any rank: the one before, as in a pipeline.
+    is_from_any = src is None and group_src is None
+    source = max(dist.get_rank() - 1, 0) if is_from_any else _global_rank(src, group_src, group)
+    try:
+        with open(_mail(source, dist.get_rank()), "rb") as file:
+            object_list[:] = pickle.load(file)
+    except FileNotFoundError:
+        _log.log(
+            f"Rank {dist.get_rank()} gets nothing from rank {source}, which was not run before it. "
+            f"Run both, with --rank {source},{dist.get_rank()}."
+        )
+    return source
+
+
+_letters = {}
+
+
+def _mail(source, to):
+    """Returns the path for the next objects that one rank sends to another. The folder is that of all ranks of a prediction."""
+    number = next(_letters.setdefault((source, to), itertools.count()))
+    folder = os.path.dirname(os.path.abspath(os.environ["VRAMSCOPE_PREDICT"]))
+    return os.path.join(folder, f"objects-{source}-{to}-{number}.pickle")
+
+
+def _global_rank(rank, group_rank, group):
+    return rank if group_rank is None else dist.get_global_rank(group or dist.group.WORLD, group_rank)
+
+
 def _nothing(real, *args, **kwargs):
     dist.get_world_size()  # It fails where the real one does, without a group.
 
@@ -93,8 +160,8 @@ OBJECTS = {
     "gather_object": _gather_object,
     "scatter_object_list": _scatter_object_list,
     "broadcast_object_list": _nothing,
-    "send_object_list": _nothing,
-    "recv_object_list": _nothing,
+    "send_object_list": _send_object_list,
+    "recv_object_list": _recv_object_list,
     "monitored_barrier": _nothing,
 }
 

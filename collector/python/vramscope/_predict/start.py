@@ -6,7 +6,7 @@
 - ``VRAMSCOPE_PREDICT_SECONDS``: after how much time the program ends, at most.
 - ``VRAMSCOPE_PREDICT_BATCHES``: how many batches of a `DataLoader` are loaded; the rest are these again.
 - ``VRAMSCOPE_PREDICT_WORLD``, ``VRAMSCOPE_PREDICT_RANK``: the number of ranks and this one, for `torch.distributed`. Without them
-  they are what a launcher set.
+  they are what a launcher set, or what the program gives itself.
 - ``VRAMSCOPE_PREDICT_SELECTED``: see `sizes`.
 
 The result is written when the program ends by itself or by an exception, not when a signal ends it.
@@ -33,9 +33,6 @@ def start(torch):
 
     found = readbacks.Readbacks(torch.__path__)
     _result = result = Result(torch, folder, found)
-    # No plan can be made for cuDNN's attention without cuDNN.
-    if hasattr(torch.backends.cuda, "enable_cudnn_sdp"):
-        torch.backends.cuda.enable_cudnn_sdp(False)
     computed = values.Values(found)
     computed.start()
     for module, name, method in LAUNCHERS:
@@ -45,11 +42,7 @@ def start(torch):
         from . import batches
 
         batches.repeat(torch.utils.data.DataLoader, number_of_batches)
-    rank, world = _rank()
-    if world is not None:
-        from . import ranks
-
-        ranks.start(rank, world)
+    _hook.when_imported("torch.distributed", _start_rank)
     result.steps = steps.Steps(
         result.memory, result.end, number("VRAMSCOPE_PREDICT_STEPS"), not os.environ.get("VRAMSCOPE_PREDICT_WHOLE")
     )
@@ -61,6 +54,7 @@ def start(torch):
         timer.start()
     atexit.register(result.write)
     _exit.before_exit(result.write)
+    os.register_at_fork(after_in_child=result.forked)
     _watch_exceptions(result)
 
 
@@ -85,8 +79,18 @@ def _watch(values, module, name, method):
     setattr(launcher, method, run)
 
 
+def _start_rank(distributed):
+    if distributed.is_available():
+        from . import ranks
+
+        ranks.start(*_rank())
+
+
 def _rank():
     """Returns this process's rank and the number of ranks, if it is one of several; otherwise None twice."""
+    ranks = sys.modules.get(f"{__package__}.ranks")
+    if ranks is not None and ranks.place is not None:
+        return ranks.place
     for rank, world in (("VRAMSCOPE_PREDICT_RANK", "VRAMSCOPE_PREDICT_WORLD"), ("RANK", "WORLD_SIZE")):
         if number(world) is not None:
             return number(rank) or 0, number(world)
@@ -137,9 +141,18 @@ class Result:
                 )
         return found
 
+    def forked(self):
+        """This process was forked: what it finds is its own."""
+        self._pid, self._is_written = os.getpid(), False
+        self._why, self._error = "exit", None
+        _exit.before_exit(self.write)
+
     def failed(self, error):
         """An exception ends the program."""
-        self._error = f"{type(error).__name__}: {error}"
+        # A part of a sentence: long ones explain themselves in lines, and some begin with a ruler.
+        lines = (line.strip(" .") for line in str(error).splitlines())
+        text = next((line for line in lines if any(map(str.isalnum, line))), "")
+        self._error = f"{type(error).__name__}: {text}" if text else type(error).__name__
         self._why = "error"
         out_of_memory = getattr(self._torch, "OutOfMemoryError", None) or self._torch.cuda.OutOfMemoryError
         while error is not None:
@@ -162,8 +175,8 @@ class Result:
         os._exit(0)
 
     def write(self):
-        """Writes the file, once. A process that neither used the GPU nor failed writes none, nor does one that was forked."""
-        if self._is_written or os.getpid() != self._pid:
+        """Writes the file, once. A process that neither used the GPU nor failed writes none."""
+        if self._is_written or os.getpid() != self._pid:  # Forked from outside Python.
             return
         if not self._torch.cuda.is_initialized() and self._error is None:
             return

@@ -79,7 +79,9 @@ impl Prediction {
 
     /// Returns the error that ended a process, if it was another than that memory ran out.
     pub(super) fn error(&self) -> Option<String> {
-        let failed = self.processes.iter().find(|process| process.found.ended == Ended::Error);
+        let failed = self.processes.iter().filter(|process| process.found.ended == Ended::Error);
+        // A launcher, which has no rank, only says that one of its processes failed.
+        let failed = failed.min_by_key(|process| process.found.rank.is_none());
         let error = failed.and_then(|process| process.found.error.clone());
         let status = self.failed_with.filter(|_| !self.has_failed());
         error.or_else(|| status.map(|code| format!("it ended with status {code}")))
@@ -96,8 +98,9 @@ impl Process {
         };
         let imported = read(&path)?;
         let _progress = Progress::new(format!("Looking into {}", found.name()));
-        let counters = |device: i64| found.devices.iter().find(|counters| counters.device == device);
+        // A device on which nothing was requested may have other events: a job of several ranks finds those of the others.
         let used: Vec<&DeviceCounters> = found.devices.iter().filter(|counters| counters.reserved > 0).collect();
+        let counters = |device: i64| used.iter().find(|counters| counters.device == device);
         let mut subjects = Vec::with_capacity(used.len());
         let Imported { mut snapshot, header, .. } = imported;
         let header = header.unwrap_or_default();
@@ -115,7 +118,7 @@ impl Process {
             // Of the process without a GPU: its own memory is another than with one.
             report.outside = None;
             let Some(subject) = subjects.iter().find(|subject| subject.device == report.device) else { continue };
-            let counters = counters(report.device).copied().unwrap_or_default();
+            let counters = counters(report.device).copied().copied().unwrap_or_default();
             memory.push(DeviceMemory {
                 device: report.device,
                 peak_allocated: counters.allocated,
