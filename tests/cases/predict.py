@@ -27,6 +27,8 @@ room = int(variable("FAKECUDA_CAPACITY")) - int(variable("FAKECUDA_CONTEXT_BYTES
 found = {"pid": os.getpid(), "rank": None, "world": None, "ended": "same peak", "error": None, "steps": 3, "devices": []}
 if variable("RANK"):
     found["rank"], found["world"] = int(variable("RANK")), int(variable("WORLD_SIZE"))
+if kind == "recovers":
+    found["ended"] = "exit"
 found["readbacks"] = [{"file": "train.py", "line": 62, "op": "item", "count": 2, "made_up": True}]
 if kind == "raises":
     found["ended"], found["error"] = "error", "ValueError: no such layer"
@@ -43,7 +45,7 @@ else:
             "out_of_memory": int(failed),
         }
     ]
-    if failed:
+    if failed and kind != "recovers":
         found["ended"], found["error"] = "out of memory", "CUDA out of memory."
 with open(os.path.join(folder, f"rank-{os.getpid()}.json"), "w", encoding="utf-8") as file:
     json.dump(found, file)

@@ -51,11 +51,25 @@ fn whether_it_fits_and_what_with() -> Result<()> {
             &["T4-16GB: DOES NOT FIT", "The smallest card with that much is", "asked"],
         ),
         ("--capacity 5GiB train.py run", 1, &["DOES NOT FIT under default settings: needs 5.", "T4-16GB"]),
+        // One that goes on with less.
+        (
+            "--card T4 train.py recovers --batch-size 16",
+            0,
+            &["T4-16GB: FITS after 1 request failed and the program went on"],
+        ),
         // What others hold is not there.
         ("--card T4 --others 12GiB train.py run", 1, &["but only 2.06 GiB is available"]),
         ("--card T4 --fail-if-over 0.2 train.py run", 1, &["T4-16GB: FITS"]),
         ("--card T4 --fail-if-over 0.9 train.py run", 0, &["T4-16GB: FITS"]),
-        ("train.py run", 0, &["stopped after 3 steps: two in a row had the same peak", "train.py:62  item, 2 times"]),
+        (
+            "train.py run",
+            0,
+            &[
+                "It was stopped after 3 steps, since two in a row had the same peak",
+                ", in the first 3 steps",
+                "train.py:62  item, 2 times",
+            ],
+        ),
         ("--world-size 64 --rank 0,63 train.py run", 0, &["rank 0 of 64, device 0", "rank 63 of 64, device 0", "NCCL"]),
     ])
 }

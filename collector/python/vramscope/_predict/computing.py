@@ -13,7 +13,11 @@ from .storages import SMALL, alias, cuda_device, has_small, is_small, most
 FEW = 1 << 10
 """The most bytes of made-up numbers that are computed with, other than integers and flags."""
 
-MADE_UP_AS_ONE = ("aten::all", "aten::isfinite", "aten::isclose", "aten::isreal")
+CHECKS = ("aten::_is_all_true",)
+"""Operations with which PyTorch itself checks values, as those of distributions: they are true if one of the values is made up."""
+
+MADE_UP_AS_ONE = (
+    *CHECKS,"aten::all", "aten::isfinite", "aten::isclose", "aten::isreal")
 """Operations whose made-up results are true: a program that finds its numbers broken stops."""
 
 CPU = torch.device("cpu")
@@ -82,14 +86,16 @@ class Computing:
         out = op.run(*args, **kwargs)
         # Most are large: nothing more is asked of them.
         if type(out) is Tensor:
-            if out.nbytes > most(out) or not out.is_cuda:
+            if out.layout is not torch.strided or out.nbytes > most(out) or not out.is_cuda:
                 return out
         elif type(out) not in (tuple, list) or not has_small(out):
             return out
         outs = operations.flat((out,))
         done = None
-        if all(not isinstance(one, Tensor) or one.nbytes <= most(one) or not one.is_cuda for one in outs):
+        if all(not isinstance(one, Tensor) or one.layout is torch.strided and one.nbytes <= most(one) or not one.is_cuda for one in outs):
             done = self.compute(op, args, kwargs)
+        if done is not None and not done[1] and op.name in CHECKS:
+            done = None
         if done is None:
             byte = 1 if op.name in MADE_UP_AS_ONE else 0
             for one in outs:
@@ -104,7 +110,7 @@ class Computing:
         """Runs an operation that writes into the tensors `written`, and may return new ones too."""
         has_small_written = False
         for one in written:
-            if one.nbytes <= most(one):
+            if one.layout is torch.strided and one.nbytes <= most(one):
                 if one.is_cuda:
                     has_small_written = True
             elif len(written) == 1 and self._storages.is_blank(one):
@@ -117,7 +123,7 @@ class Computing:
         if not has_small_written and not news:
             return out
         done = None
-        if all(one.nbytes <= most(one) for one in written):
+        if all(one.layout is torch.strided and one.nbytes <= most(one) for one in written):
             done = self.compute(op, args, kwargs, written if is_overwriting else ())
         is_true = done is not None and done[1]
         for one in written:

@@ -115,10 +115,8 @@ def _kernel(operation, handler):
     redispatch = operation.redispatch
 
     def kernel(*args, **kwargs):
-        first = args[0] if args else None
-        if isinstance(first, list) and first:
-            first = first[0]
-        is_tensor = isinstance(first, torch.Tensor)
+        first = _first_tensor(args)
+        is_tensor = first is not None
         if (first.is_meta if is_tensor else kwargs.get("device") == _META) or _is_included(_TRACING):
             # Python's own kernels need the key for what they call, and while `torch.compile` traces, it finds them itself.
             keys = torch._C._dispatch_keys(first) & _BELOW if is_tensor else _keys_of_device(kwargs)
@@ -134,6 +132,16 @@ def _kernel(operation, handler):
             return handler(operation, args, kwargs)
 
     return kernel
+
+
+def _first_tensor(args):
+    """Returns the first tensor of the arguments: a number may come before it, as in `2**tensor`."""
+    for one in args:
+        if isinstance(one, list) and one:
+            one = one[0]
+        if isinstance(one, torch.Tensor):
+            return one
+    return None
 
 
 def _on_device(operation):

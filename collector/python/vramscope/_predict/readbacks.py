@@ -7,8 +7,15 @@ import threading
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+LOOP = 100_000
+"""How often one line reads a made-up value before the program is taken for one that waits for it to change."""
+
+
 class Readbacks:
     """Counts readbacks by the line of the program that asked for them."""
+
+    on_loop = None
+    """Is called with a line that reads a made-up value again and again."""
 
     def __init__(self, packages=()):
         """`packages`: the folders whose code is not the program's."""
@@ -22,7 +29,9 @@ class Readbacks:
         file, line = self._line(sys._getframe(1))
         key = (file, line, op, bool(made_up))
         with self._lock:
-            self._counts[key] = self._counts.get(key, 0) + 1
+            count = self._counts[key] = self._counts.get(key, 0) + 1
+        if made_up and count == LOOP and self.on_loop is not None:
+            self.on_loop()
 
     def _line(self, frame):
         while frame is not None:

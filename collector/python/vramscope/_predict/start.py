@@ -47,11 +47,8 @@ def start(torch):
         result.memory, result.end, number("VRAMSCOPE_PREDICT_STEPS"), not os.environ.get("VRAMSCOPE_PREDICT_WHOLE")
     )
     result.steps.start()
-    seconds = number("VRAMSCOPE_PREDICT_SECONDS")
-    if seconds is not None:
-        timer = threading.Timer(seconds, result.end, ("time",))
-        timer.daemon = True
-        timer.start()
+    found.on_loop = lambda: result.end("loop")
+    result.limit()
     atexit.register(result.write)
     _exit.before_exit(result.write)
     os.register_at_fork(after_in_child=result.forked)
@@ -141,8 +138,17 @@ class Result:
                 )
         return found
 
+    def limit(self):
+        """Ends the process when its time is over."""
+        seconds = number("VRAMSCOPE_PREDICT_SECONDS")
+        if seconds is not None:
+            timer = threading.Timer(seconds, self.end, ("time",))
+            timer.daemon = True
+            timer.start()
+
     def forked(self):
         """This process was forked: what it finds is its own."""
+        self.limit()
         self._pid, self._is_written = os.getpid(), False
         self._why, self._error = "exit", None
         _exit.before_exit(self.write)

@@ -118,7 +118,7 @@ class Storages:
 
     def is_blank(self, tensor):
         """Returns whether a tensor is on the CPU and its storage was not written."""
-        if not self._blank or tensor.nbytes <= BLANK or tensor.device.type != "cpu":
+        if not self._blank or tensor.layout is not torch.strided or tensor.nbytes <= BLANK or tensor.device.type != "cpu":
             return False
         return tensor.untyped_storage()._cdata in self._blank
 
@@ -186,14 +186,14 @@ def most(tensor):
 
 def is_small(one):
     """Returns whether something is a small CUDA tensor; its storage may be larger."""
-    return isinstance(one, Tensor) and one.is_cuda and one.nbytes <= most(one) and one.layout is torch.strided
+    return isinstance(one, Tensor) and one.is_cuda and one.layout is torch.strided and one.nbytes <= most(one)
 
 
 def has_small(outs):
     """Returns whether a small CUDA tensor is among results, or in the lists among them."""
     for one in outs:
         if isinstance(one, Tensor):
-            if one.nbytes <= most(one) and one.is_cuda:
+            if one.layout is torch.strided and one.nbytes <= most(one) and one.is_cuda:
                 return True
         elif isinstance(one, (list, tuple)) and has_small(one):
             return True

@@ -11,6 +11,7 @@ use super::super::fit::Fit;
 use super::super::tune::Printed;
 use super::found::{Ended, Readback};
 use super::prediction::{DeviceMemory, Prediction, Process};
+use super::target::AMPLE;
 use super::variable::Largest;
 
 /// The lines that read values from the GPU that are listed.
@@ -114,7 +115,29 @@ impl Answer {
     pub(super) fn sentence(&self) -> String {
         let Some((_, DeviceMemory { conf, outcome, .. })) = self.prediction.largest() else { return String::new() };
         let fit = Fit { conf, outcome, needs: self.needs, room: self.room };
-        self.card.map_or_else(|| fit.to_string(), |card| format!("{card}: {fit}"))
+        let refused = self.prediction.refused();
+        let mut fit = match self.room {
+            Some(room) if refused > 0 && self.fits == Some(true) => {
+                format!(
+                    "FITS after {} failed and the program went on; it can have {}",
+                    counted(refused, "request"),
+                    Bytes(room)
+                )
+            }
+            None if self.prediction.has_failed() => format!("NEEDS more than {}, the most that is tried", Bytes(AMPLE)),
+            _ => fit.to_string(),
+        };
+        // What it would do later is not known.
+        let steps = self
+            .prediction
+            .processes
+            .iter()
+            .filter(|process| process.found.is_stopped())
+            .map(|process| process.found.steps);
+        if let Some(steps) = steps.max().filter(|_| self.fits != Some(false)) {
+            fit += &format!(", in the first {}", counted(steps, "step"));
+        }
+        self.card.map_or_else(|| fit.clone(), |card| format!("{card}: {fit}"))
     }
 
     fn write_largest(&self, f: &mut fmt::Formatter<'_>, largest: &Largest) -> fmt::Result {
@@ -163,9 +186,17 @@ impl Answer {
         let ran = format!("{program} ran on torch {torch} without a GPU for {seconds:.1} s");
         match process.found.ended {
             Ended::SamePeak => {
-                writeln!(f, "{ran}. It was stopped after {steps}: two in a row had the same peak (--whole runs all).")
+                writeln!(
+                    f,
+                    "{ran}. It was stopped after {steps}, since two in a row had the same peak. What comes later, such as an \
+                     evaluation, may need more: --whole runs all."
+                )
             }
             Ended::Steps => writeln!(f, "{ran}. It was stopped after {steps}."),
+            Ended::Loop => writeln!(
+                f,
+                "{ran}. It was stopped in a loop that reads a value which no kernel computed, again and again: see below."
+            ),
             Ended::Time => writeln!(
                 f,
                 "{ran}. It was stopped there, after {steps}: what comes later may need more (--seconds gives it more time)."

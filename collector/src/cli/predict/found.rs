@@ -44,6 +44,8 @@ pub(super) enum Ended {
     SamePeak,
     /// When its time was over.
     Time,
+    /// In a loop that waits for a made-up value to change.
+    Loop,
 }
 
 /// PyTorch's counters of a device, in bytes.
@@ -85,6 +87,11 @@ impl Found {
     pub(super) fn recording(&self, folder: &Path) -> Option<PathBuf> {
         let end = format!("-{}.{EXTENSION}", self.pid);
         names(folder).find(|(_, name)| name.ends_with(&end)).map(|(path, _)| path)
+    }
+
+    /// Whether it was ended before the program would have ended it.
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.ended, Ended::Steps | Ended::SamePeak | Ended::Time | Ended::Loop)
     }
 
     /// Returns what people call the process: by its rank.

@@ -127,7 +127,8 @@ impl Predict {
         }
         let is_tripped = answer.fits == Some(false) || answer.is_over == Some(true);
         if let Some(error) = answer.prediction.error() {
-            refuse(&format!("The program failed: {error}. What it would have needed after that is not known."));
+            let hint = hint(&error);
+            refuse(&format!("The program failed: {error}.{hint} What it would have needed after that is not known."));
             return ExitCode::from(if is_tripped { TRIPPED } else { UNUSABLE });
         }
         if is_tripped { ExitCode::from(TRIPPED) } else { ExitCode::SUCCESS }
@@ -281,7 +282,10 @@ impl Runs<'_> {
             Some(_) => Ok((all, took)),
             None => Err(all.error().map_or_else(
                 || "The program used the GPU, but allocated nothing on it.".to_owned(),
-                |error| format!("The program failed before it allocated anything on the GPU: {error}."),
+                |error| {
+                    let hint = hint(&error);
+                    format!("The program failed before it allocated anything on the GPU: {error}.{hint}")
+                },
             )),
         }
     }
@@ -322,6 +326,15 @@ impl Runs<'_> {
             Ok(Varied { value, fits, needs })
         })?;
         best.map(|best| (largest, best)).ok_or_else(|| "No number was run.".to_owned())
+    }
+}
+
+/// Returns what to do about an error that a program has for want of a launcher.
+fn hint(error: &str) -> &'static str {
+    let is_launched = ["RANK expected", "WORLD_SIZE expected", "MASTER_ADDR expected", "mpi4py"];
+    match is_launched.iter().any(|words| error.contains(words)) {
+        true => " Run it as one rank of several with --world-size.",
+        false => "",
     }
 }
 

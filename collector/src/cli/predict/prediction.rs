@@ -70,11 +70,17 @@ impl Prediction {
         all.max_by_key(|(_, memory)| (memory.out_of_memory > 0, memory.needs))
     }
 
-    /// Whether a request failed, or the program ended for lack of memory.
+    /// Whether the program ended for lack of memory. One that goes on after a request failed, as with a smaller batch, did not.
     pub(super) fn has_failed(&self) -> bool {
-        self.processes.iter().any(|process| {
-            process.found.ended == Ended::OutOfMemory || process.memory.iter().any(|memory| memory.out_of_memory > 0)
-        })
+        let refused = self.refused() > 0;
+        self.processes.iter().any(|process| process.found.ended == Ended::OutOfMemory)
+            || (refused && self.failed_with.is_some())
+    }
+
+    /// Returns how many requests failed.
+    pub(super) fn refused(&self) -> u64 {
+        let all = self.processes.iter().flat_map(|process| &process.memory);
+        all.map(|memory| memory.out_of_memory).sum()
     }
 
     /// Returns the error that ended a process, if it was another than that memory ran out.

@@ -7,7 +7,7 @@ use whatif::{CONTEXT, Card};
 use super::model::{Model, USUAL};
 
 /// The memory of a device that nothing should fill.
-const AMPLE: u64 = 640 << 30;
+pub(super) const AMPLE: u64 = 640 << 30;
 
 /// The devices of the machine on which the program is to run.
 #[derive(Clone, Copy, Debug)]
