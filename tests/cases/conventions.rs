@@ -44,6 +44,7 @@ fn every_command_refuses_in_one_form_and_with_one_exit_code() -> Result<()> {
         &["curves", "no-such-file"],
         &["whatif", "no-such-file"],
         &["tune", "no-such-file"],
+        &["plan", "no-such-file", "--save", "1GiB"],
         &["diff", "no-such-file", "no-such-file"],
         &["check", "no-such-file"],
         &["baseline", "set", "no-such-baseline", "no-such-file"],

@@ -57,6 +57,11 @@ impl Call {
         Some(Self { made, end, saved, result, passed_on, backward: None })
     }
 
+    /// Whether its backward pass is in the trace.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.backward.is_some()
+    }
+
     /// Returns the bytes that it made.
     pub(crate) fn made_bytes(&self, input: Replayed<'_>) -> u64 {
         bytes(input, &self.made)

@@ -41,10 +41,13 @@ impl Cost {
 
     /// Returns it in words.
     pub fn words(&self) -> String {
-        let percent = |share: f64| format!("{:.0}", share * 100.0);
+        let percent = |share: f64| match share * 100.0 {
+            percent if percent < 1.0 => "less than 1 %".to_owned(),
+            percent => format!("about {percent:.0} %"),
+        };
         if self.recomputed_share > 0.0 {
             let (again, longer) = (percent(self.recomputed_share), percent(self.recomputed_part_of_step()));
-            return format!("does {again} % of the forward pass again: about {longer} % longer steps");
+            return format!("does {again} of the forward pass again: {longer} longer steps");
         }
         if self.moved_bytes == 0 {
             return "nothing".to_owned();
@@ -62,7 +65,7 @@ mod tests {
     fn costs_in_words() {
         let gb = 1_000_000_000;
         for (recomputed_share, moved_bytes, want) in [
-            (0.9, 0, "does 90 % of the forward pass again: about 30 % longer steps"),
+            (0.9, 0, "does about 90 % of the forward pass again: about 30 % longer steps"),
             (0.0, 25 * gb, "moves 23.3 GiB out and back in each step: about 2000 ms"),
             (0.0, 0, "nothing"),
         ] {

@@ -36,14 +36,15 @@ pub(crate) struct Phases {
 }
 
 impl Phases {
-    /// Finds the phases. A trace without a backward pass in which no request failed is of inference: it has no passes.
-    pub(crate) fn of(input: Replayed<'_>, categories: &Categories) -> Self {
+    /// Finds the phases. A trace without a backward pass has no passes, unless a program that trains failed before its first one.
+    pub(crate) fn of(input: Replayed<'_>, categories: &Categories, is_training: bool) -> Self {
         let count = input.replay.allocations.len() as u32;
         let phase = |id: u32| categories.rule(id).map_or(Phase::Other, phase_of);
         let mut of: Vec<Phase> = (0..count).map(phase).collect();
         let failures = oom::positions(input.trace);
-        if !of.contains(&Phase::Backward) && !failures.is_empty() {
-            // The first forward pass of a training job may be what failed.
+        let has_backward = of.contains(&Phase::Backward);
+        let fails_early = !has_backward && is_training && !failures.is_empty();
+        if fails_early {
             let is_inferred = |id: u32| categories.rule(id) == Ok(Rule::Inferred);
             of.iter_mut().zip(0..).filter(|(_, id)| is_inferred(*id)).for_each(|(phase, _)| *phase = Phase::Forward);
         }
@@ -69,7 +70,7 @@ impl Phases {
             }
             pass_of.push((passes.len() as u32).saturating_sub(1));
         }
-        if failures.is_empty() && !of.contains(&Phase::Backward) {
+        if !has_backward && !fails_early {
             passes.clear();
         }
         Self { of, pass_of, passes }
@@ -90,9 +91,9 @@ impl Phases {
         self.pass_of.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// Whether the backward pass of the last forward pass is in the trace.
-    pub(crate) fn has_last_backward(&self) -> bool {
-        self.passes.last().is_some_and(|pass| pass.backward.is_some())
+    /// Returns the number of forward passes whose backward pass is in the trace.
+    pub(crate) fn whole_passes(&self) -> u32 {
+        self.passes.iter().filter(|pass| pass.backward.is_some()).count() as u32
     }
 
     /// Whether an allocation was made in a forward pass and kept for the backward pass.

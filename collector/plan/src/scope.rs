@@ -41,6 +41,11 @@ impl Scope {
         self.passes.iter().map(Vec::len).max().unwrap_or_default() as u32
     }
 
+    /// Whether the backward pass of all calls is in the trace.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.passes.iter().flatten().all(Call::is_whole)
+    }
+
     /// Returns the bytes that the calls of one pass kept for the backward pass, at most.
     pub(crate) fn saved_bytes(&self, input: Replayed<'_>) -> u64 {
         let of = |calls: &Vec<Call>| calls.iter().map(|call| call.saved_bytes(input)).fold(0, u64::saturating_add);

@@ -11,6 +11,12 @@ use crate::survey::Survey;
 
 /// The measures that a plan has at most.
 const MOST_MEASURES: usize = 8;
+/// What is saved of reserved memory counts up to so many times what is saved of live tensors.
+const MOST_IN_PIECES: u64 = 2;
+/// Or else as one part in this many.
+const IN_PIECES_PART: u64 = 8;
+/// What costs up to so many times as much costs about as much.
+const ABOUT_AS_MUCH: f64 = 1.1;
 /// The measures that are added, or put in the place of others, at most.
 const MOST_ROUNDS: usize = 12;
 /// What saves less than one part in this many of the reserved memory is no help.
@@ -93,12 +99,16 @@ pub fn plan<E>(
     let (mut chosen, mut after): (Vec<Candidate>, Trial) = (Vec::new(), before);
     let mut sets: Vec<Vec<Candidate>> = all.iter().map(|candidate| vec![*candidate]).collect();
     for _ in 0..MOST_ROUNDS {
-        if goal.is_reached(&before, &after) {
-            search.trim(&mut chosen, goal, &before)?;
-            break;
-        }
+        let is_reached = goal.is_reached(&before, &after);
         let missing = goal.missing(&before, &after);
-        let Some((best, trial)) = search.best(&chosen, (&sets, &trials), &after, missing) else { break };
+        let best = search.best(&chosen, (&sets, &trials), &after, missing).filter(|_| !is_reached);
+        let is_enough = |trial: &Trial| match is_reached {
+            true => goal.is_reached(&before, trial),
+            false => trial.reserved <= after.reserved + after.reserved / LEAST_PART,
+        };
+        // What comes to the same in one measure less takes the place of the others.
+        let simpler = || search.simpler(&chosen, (&sets, &trials), is_enough);
+        let Some((best, trial)) = best.or_else(simpler) else { break };
         (chosen, after) = (best, trial);
         let kept = |candidate: &Candidate| {
             let conflict = |known: &&Candidate| !conflicts.contains(&(**known, *candidate)) && *known != candidate;
@@ -107,6 +117,9 @@ pub fn plan<E>(
         sets = all.iter().filter(|candidate| !chosen.contains(candidate)).map(kept).collect();
         sets.retain(|set: &Vec<Candidate>| set.len() <= MOST_MEASURES);
         trials = search.try_each(&sets)?;
+    }
+    if goal.is_reached(&before, &after) {
+        search.trim(&mut chosen, goal, &before)?;
     }
     let mut measures = Vec::new();
     let mut last = before;
@@ -177,13 +190,29 @@ impl<E> Search<'_, '_, E> {
         let most = trials.iter().map(saved).max()?;
         let least = (most.min(missing) / LARGE_PART).max(now.reserved / LEAST_PART).max(1);
         let worth = |set: &[Candidate], trial: &Trial| {
-            let useful = saved(trial).min(missing.max(1)) as f64;
+            // What only memory in pieces saves depends on the order of a few requests.
+            let live = now.allocated.saturating_sub(trial.allocated).saturating_mul(MOST_IN_PIECES);
+            let counted = saved(trial).min(live.max(saved(trial) / IN_PIECES_PART));
+            let useful = counted.min(missing.max(1)) as f64;
             // Of a measure that goes further than needed, a part is enough.
             let part = useful / saved(trial).max(1) as f64;
             useful / ((self.us(set) - self.us(chosen)) * part).max(1.0)
         };
         let tried = sets.iter().zip(trials).filter(|(_, trial)| saved(trial) >= least);
         let best = tried.max_by(|(one, a), (other, b)| worth(one, a).total_cmp(&worth(other, b)));
+        best.map(|(set, trial)| (set.clone(), *trial))
+    }
+
+    /// Returns a set of fewer measures that costs about as much and is enough.
+    fn simpler(
+        &self,
+        chosen: &[Candidate],
+        (sets, trials): (&[Vec<Candidate>], &[Trial]),
+        is_enough: impl Fn(&Trial) -> bool,
+    ) -> Option<(Vec<Candidate>, Trial)> {
+        let most_us = self.us(chosen) * ABOUT_AS_MUCH;
+        let fewer = sets.iter().zip(trials).filter(|(set, _)| set.len() < chosen.len() && self.us(set) <= most_us);
+        let best = fewer.filter(|(_, trial)| is_enough(trial)).min_by_key(|(set, trial)| (set.len(), trial.reserved));
         best.map(|(set, trial)| (set.clone(), *trial))
     }
 

@@ -39,8 +39,7 @@ impl State {
             is_open = phases.get(id) == Phase::Optimizer;
         }
         // Each backward pass that ended is followed by a step.
-        let backward = phases.passes().saturating_sub(u32::from(!phases.has_last_backward()));
-        let is_seen = spans.len() > 1 || backward <= 1;
+        let is_seen = spans.len() > 1 || phases.whole_passes() <= 1;
         (!ids.is_empty() && !spans.is_empty() && is_seen).then_some(Self { ids, spans })
     }
 

@@ -42,16 +42,17 @@ impl<'a> Survey<'a> {
         let roles = Roles::default();
         let categories = roles.categories(input, symbols);
         let steps = roles.steps(input, symbols);
-        let phases = Phases::of(input, categories);
+        let phases = Phases::of(input, categories, roles.is_training(symbols));
         let ids = 0..input.replay.allocations.len() as u32;
         let forward: Vec<u32> = ids.filter(|id| phases.get(*id) == Phase::Forward).collect();
         let count = steps.map_or(0, |steps| steps.steps.len()).max(1) as u64;
+        let scopes = scopes(input, symbols, &phases);
         Self {
             input,
-            scopes: scopes(input, symbols, &phases),
             late: steps.map(|steps| late(input, symbols, (categories, &phases), steps)).unwrap_or_default(),
             state: State::of(input, categories, &phases),
-            missing: missing(input, symbols, &phases, steps),
+            missing: missing(input, symbols, (&phases, &scopes), steps),
+            scopes,
             forward_bytes: bytes(input, &forward),
             passes_per_step: (u64::from(phases.passes()) / count).max(1),
             step_us: steps.and_then(|steps| step_us(input, steps)),
@@ -144,7 +145,12 @@ impl<'a> Survey<'a> {
 }
 
 /// Returns what the recording lacks, what matters most first.
-fn missing(input: Replayed<'_>, symbols: &Symbols, phases: &Phases, steps: Option<&Steps>) -> Vec<Missing> {
+fn missing(
+    input: Replayed<'_>,
+    symbols: &Symbols,
+    (phases, scopes): (&Phases, &[Scope]),
+    steps: Option<&Steps>,
+) -> Vec<Missing> {
     let mut missing = Vec::new();
     let allocations = &input.replay.allocations;
     let traits = StackTraits::build(symbols);
@@ -155,7 +161,7 @@ fn missing(input: Replayed<'_>, symbols: &Symbols, phases: &Phases, steps: Optio
     }
     if phases.passes() == 0 {
         missing.push(Missing::Backward);
-    } else if !phases.has_last_backward() {
+    } else if scopes.iter().any(|scope| !scope.is_whole()) {
         missing.push(Missing::LastBackward);
     }
     if steps.is_none() {

@@ -66,6 +66,16 @@ struct Editor {
 }
 
 impl Requests {
+    /// Returns the requests of the same program whose cache is empty at the start: what was reserved before the first event and not in use
+    /// is released first, as `empty_cache` does. It may have been needed only by what the program did before, or by what edits
+    /// leave out.
+    #[must_use]
+    pub fn without_cache_at_start(&self) -> Self {
+        let mut requests = self.edited(&[]);
+        requests.steps.insert(0, RequestStep { event: 0, act: Act::EmptyCache });
+        requests
+    }
+
     /// Returns the requests with some edits, in order of their positions; those of one position happen in the order given. What the
     /// recording answered is left out, since it answered other requests.
     #[must_use]
@@ -194,6 +204,7 @@ mod tests {
     use allocator::{AllocatorConfig, Profile};
     use proptest::prelude::*;
     use replay::Replay;
+    use trace::units::Address;
 
     use super::*;
     use crate::Terms;
@@ -263,6 +274,22 @@ mod tests {
         {
             assert_eq!(whole.edited(&edits(list)).steps, whole.steps, "{list:?}");
         }
+    }
+
+    #[test]
+    fn what_was_cached_at_the_start_is_released() {
+        // The first event is a free of what was there, and all of the other segment was cached.
+        let mut snapshot =
+            trace::testing::snapshot("segment_alloc 0x10000000 41943040\nalloc 0x10000000 41943040 f@m.py:1");
+        let trace = &mut snapshot.devices[0];
+        let cached = trace.segments[0].clone();
+        trace.segments.push(trace::Segment { address: Address(0x2000_0000), blocks: Vec::new(), ..cached });
+        let trace = snapshot.devices.remove(0);
+        let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+        let whole = Requests::of(&trace, (&snapshot.symbols, &snapshot.tags), &replay, &snapshot.settings);
+        assert_eq!((whole.reserved_at_start() / MIB, peaks(&whole)), (40, (40, 40)));
+        let after = whole.without_cache_at_start().run(&ample()).unwrap();
+        assert_eq!((after.device_frees, after.reserved_end / MIB), (1, 40));
     }
 
     /// Asserts that nothing is freed that isn't live, and returns the bytes that stay live.

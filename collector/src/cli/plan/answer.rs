@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use plan::{Goal, Kind, Measure, Missing, PCIE_BYTES_PER_SECOND, Plan};
 use query::whatif::SelfCheck;
 use serde::Serialize;
+use trace::text::quoted;
 use trace::units::{Bytes, Micros, compared, distinguished};
 
 use super::super::subject::Subject;
@@ -17,6 +18,8 @@ pub(super) struct Answer {
     device: i64,
     torch: &'static str,
     selfcheck: SelfCheck,
+    /// The bytes that were reserved before the first event.
+    reserved_at_start: u64,
     #[serde(flatten)]
     plan: Plan,
     /// What the recording lacks.
@@ -39,6 +42,7 @@ impl Answer {
             device: subject.device,
             torch: subject.baseline.profile.torch,
             selfcheck: subject.baseline.check.clone(),
+            reserved_at_start: subject.requests.reserved_at_start(),
             plan,
             missing,
             step_us,
@@ -76,8 +80,19 @@ impl Answer {
             write_table(out, candidates, "saves")?;
         }
         writeln!(out)?;
+        if let Some(hint) = self.in_pieces() {
+            writeln!(out, "{hint}")?;
+        }
         for missing in &self.missing {
             writeln!(out, "! {}", missing.words())?;
+        }
+        if self.reserved_at_start > 0 {
+            let at_start = Bytes(self.reserved_at_start);
+            writeln!(
+                out,
+                "{at_start} was reserved before the first event. What of it was not in use is released first: the plan would have been \
+                 followed then, too."
+            )?;
         }
         self.write_assumptions(out)?;
         write_check(out, self.device, &self.selfcheck)
@@ -113,6 +128,30 @@ impl Answer {
                 }
             }
         }
+    }
+
+    /// Returns what to do about memory in pieces, if it decides what is saved.
+    fn in_pieces(&self) -> Option<String> {
+        let Plan { measures, candidates, before, after, is_reached, .. } = &self.plan;
+        let tune = format!("Settings may help: vramscope tune {}", quoted(&self.file));
+        let (reserved, live) =
+            (before.reserved.saturating_sub(after.reserved), before.allocated.saturating_sub(after.allocated));
+        if !measures.is_empty() && live < reserved / 4 {
+            return Some(format!(
+                "Most of what is saved is memory in pieces, for which live tensors are not the reason. {tune}"
+            ));
+        }
+        let largest = candidates.iter().max_by_key(|measure| measure.saved_allocated)?;
+        let (reserved, live) = (largest.saved_reserved, largest.saved_allocated);
+        (!is_reached && reserved < live / 4).then(|| {
+            format!(
+                "{} {} saves {} of live tensors, but {} of what is reserved: memory is in pieces. {tune}",
+                largest.kind.words(),
+                largest.what,
+                Bytes(live),
+                Bytes(reserved)
+            )
+        })
     }
 
     /// Writes what the costs are counted by.

@@ -92,11 +92,13 @@ impl Plan {
         let input = Replayed { trace, tags: &snapshot.tags, replay: &replay };
         let survey = Survey::of(input, &snapshot.symbols);
         let terms = subject.terms(&subject.conf)?;
+        // The plan would have been followed before the recording began, too.
+        let requests = subject.requests.without_cache_at_start();
         let mut tried = 0;
         let planned = plan::plan(&survey, goal, &mut |lists| {
             let show =
                 |done: usize| progress.show(|| format!("Tried {} of {} plans", tried + done, tried + lists.len()));
-            let trials = parallel::map(&lists, |edits| trial(&subject.requests, edits, &terms, goal), show);
+            let trials = parallel::map(&lists, |edits| trial(&requests, edits, &terms, goal), show);
             tried += lists.len();
             Ok::<_, Infallible>(trials)
         });
@@ -124,13 +126,15 @@ impl Plan {
 /// Runs a job with some edits. What can't be run saves nothing.
 fn trial(requests: &Requests, edits: &[Edit], terms: &Terms, goal: Goal) -> Trial {
     let edited = requests.edited(edits);
-    let on = |capacity: u64| edited.run(&Terms { held_by_others: 0, fraction: None, ..terms.on(capacity) });
-    let Ok(Outcome { peak_reserved: reserved, peak_allocated: allocated, .. }) = on(AMPLE) else {
+    let on = |capacity: u64| Terms { held_by_others: 0, fraction: None, ..terms.on(capacity) };
+    let Ok((Outcome { peak_allocated: allocated, .. }, curve)) = edited.run_with_curve(&on(AMPLE)) else {
         return Trial { reserved: u64::MAX, allocated: u64::MAX, fits: false };
     };
+    // Without what was cached at the start.
+    let reserved = curve.reserved.iter().copied().max().unwrap_or_default();
     let fits = match goal {
         Goal::Save(_) => false,
-        Goal::Fit(room) => on(room).is_ok_and(|outcome| !outcome.fails()),
+        Goal::Fit(room) => edited.run(&on(room)).is_ok_and(|outcome| !outcome.fails()),
     };
     Trial { reserved, allocated, fits }
 }
