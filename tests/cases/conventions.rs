@@ -158,6 +158,7 @@ fn every_file_may_be_compressed_or_come_through_a_pipe() -> Result<()> {
             &["curves", "-"],
             &["whatif", "-"],
             &["tune", "-"],
+            &["plan", "-", "--fit", "900GiB"],
             &["strip", "-", "--preview"],
             &["bench-allocators", "-"],
         ] {

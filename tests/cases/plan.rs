@@ -57,12 +57,12 @@ fn a_plan_reaches_its_goal_with_lines_to_paste() -> Result<()> {
     let folder = Folder::new("plan")?;
     let file = recorded(&folder, "run.vramscope", &["layers=8", "batch=8", "hidden=1024"])?;
     let gib = |bytes: &Value| bytes.as_f64().map(|bytes| bytes / f64::from(1 << 30));
-    for (goal, size) in [("--save", "1GiB"), ("--save", "3GiB"), ("--fit", "8GiB")] {
+    for (goal, size) in [("--save", "1GiB"), ("--save", "3GiB"), ("--fit", "10GiB")] {
         let planned = json(&["plan", &file, goal, size], 0)?;
         assert_eq!((&planned["is_reached"], &planned["missing_bytes"]), (&true.into(), &0.into()), "{planned}");
         let (before, after) = (gib(&planned["before"]["reserved"]), gib(&planned["after"]["reserved"]));
         let saved = before.zip(after).map(|(before, after)| before - after);
-        let is_enough = if goal == "--fit" { after < Some(8.0) } else { saved >= size[..1].parse().ok() };
+        let is_enough = if goal == "--fit" { after < Some(10.0) } else { saved >= size[..1].parse().ok() };
         assert!(is_enough && !planned["measures"].as_array().context("a list")?.is_empty(), "{goal} {size}: {planned}");
         let check = &planned["selfcheck"];
         assert!(check["requests"].as_u64() > Some(0) && check["equal"] == check["requests"], "{check}");

@@ -170,12 +170,21 @@ fn callee(
     let mut names = names.into_iter();
     match (names.next(), names.next()) {
         (Some(name), None) => match name.rsplit_once('.') {
-            Some((class, "forward")) => Callee::Class(class.rsplit('.').next().unwrap_or(class).to_owned()),
-            _ if name == "forward" || name == "__call__" => Callee::Module,
+            Some((class, "forward")) => {
+                let class = class.rsplit('.').next().unwrap_or(class);
+                if is_identifier(class) { Callee::Class(class.to_owned()) } else { Callee::Module }
+            }
+            _ if name == "forward" || name == "__call__" || !is_identifier(&name) => Callee::Module,
             _ => Callee::Function(name),
         },
         _ => Callee::Module,
     }
+}
+
+/// Whether a name of a file can stand in lines of Python. What isn't a name there might be code that somebody wants to be pasted.
+fn is_identifier(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars().all(is_part) && name.starts_with(|first: char| !first.is_ascii_digit())
 }
 
 /// Keeps one of several lines that stand for the same calls.
