@@ -145,6 +145,38 @@ fn what_a_measure_leaves_is_known_to_the_byte() {
     assert_eq!(job.survey().missing, []);
 }
 
+/// The backward pass doesn't need the result of these layers, but recomputing the next one does.
+#[test]
+fn what_the_next_call_takes_is_kept_for_it() {
+    let mut script = Script::default();
+    let at = |line: u64| format!("forward@/m/model.py:{line} forward@/m/model.py:20 train@/m/train.py:3");
+    for _ in 0..2 {
+        let embedding = script.alloc(20, EMBED);
+        let (mut saved, mut result) = (Vec::new(), None);
+        for _ in 0..4 {
+            saved.push([script.alloc(40, &at(7)), script.alloc(40, &at(8))]);
+            result.replace(script.alloc(20, &at(9))).into_iter().for_each(|at| script.free(at));
+        }
+        let loss = script.alloc(20, "forward@/m/model.py:30 train@/m/train.py:3");
+        result.into_iter().for_each(|at| script.free(at));
+        let mut flowing = script.alloc(20, BACKWARD);
+        script.free(loss);
+        for [first, second] in saved.into_iter().rev() {
+            let gradient = script.alloc(20, BACKWARD);
+            [second, first, std::mem::replace(&mut flowing, gradient)].into_iter().for_each(|at| script.free(at));
+        }
+        [flowing, embedding].into_iter().for_each(|at| script.free(at));
+        let root = script.alloc(20, OPTIMIZER);
+        script.free(root);
+    }
+    let job = script.read();
+    assert_eq!(job.trial(&[], Goal::Save(1)).allocated, (20 + 4 * 80 + 40) * MIB);
+    // The embedding, the results of three layers, two gradients; what the last layer keeps, and its result.
+    assert_eq!(job.with(Kind::Checkpoint, None), 20 + 60 + 40 + 80 + 20);
+    // Where the next layer is not checkpointed, it keeps what it needs.
+    assert_eq!(job.with(Kind::Checkpoint, Some(1)), 20 + 3 * 80 + 40);
+}
+
 #[test]
 fn a_plan_takes_no_more_calls_than_it_needs() {
     let job = train(&[LAYER; 4], 0).read();
