@@ -90,6 +90,31 @@ fn a_plan_reaches_its_goal_with_lines_to_paste() -> Result<()> {
     Ok(())
 }
 
+/// What a run that failed needs after its failure is not in its recording.
+#[test]
+fn a_run_that_failed_is_planned_up_to_its_failure() -> Result<()> {
+    let folder = Folder::new("plan")?;
+    for (number, batch, words) in [
+        (0, "batch=12", "! A request failed in the recording. The plan is counted up to there"),
+        // In the first forward pass.
+        (1, "batch=24", "! The recording ends before the first backward pass."),
+    ] {
+        let file = folder.join(format!("oom{number}.vramscope"));
+        let file = file.to_str().context("a path")?;
+        let run = ["run", "transformer", "layers=24", batch, "--steps", "3", "--capacity", "60GiB", "--out", file];
+        program::run(&run)?;
+        let output = program::run(&["plan", file, "--fit", "60GiB"])?;
+        let text = String::from_utf8(output.stdout)?;
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        assert!(
+            text.starts_with("PASSES the request that failed in the recording, with this plan, in 60.0 GiB: "),
+            "{text}"
+        );
+        assert!(text.contains(words), "{text}");
+    }
+    Ok(())
+}
+
 #[test]
 fn what_a_recording_lacks_is_said_with_how_to_record_it() -> Result<()> {
     let folder = Folder::new("plan")?;

@@ -12,6 +12,8 @@ pub enum Missing {
     PythonLines,
     /// There is no backward pass.
     Backward,
+    /// The trace ends before the first backward pass.
+    FirstBackward,
     /// The trace ends before the last backward pass.
     LastBackward,
     /// Nothing repeats, so it is not known what belongs to the next step.
@@ -33,6 +35,10 @@ impl Missing {
             Self::Backward => {
                 "The recording has no backward pass. Checkpointing and offloading are for what the backward pass needs: record a training step, \
                  with call stacks."
+            }
+            Self::FirstBackward => {
+                "The recording ends before the first backward pass. What recomputing takes is not counted: run it again as planned. If \
+                 the program doesn't train, torch.inference_mode() saves as much without a cost."
             }
             Self::LastBackward => {
                 "The recording ends before the last backward pass. What recomputing takes there is not counted: run it again as planned."

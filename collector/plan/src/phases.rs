@@ -36,16 +36,18 @@ pub(crate) struct Phases {
 }
 
 impl Phases {
-    /// Finds the phases. A trace without a backward pass has no passes, unless a program that trains failed before its first one.
-    pub(crate) fn of(input: Replayed<'_>, categories: &Categories, is_training: bool) -> Self {
+    /// Finds the phases. A trace without a backward pass has no passes, unless a program that trains failed before its first one:
+    /// one that `is_training` by its names, or that keeps most of its first forward pass until it fails.
+    pub(crate) fn of(input: Replayed<'_>, categories: &Categories, is_training: bool, repeats: bool) -> Self {
         let count = input.replay.allocations.len() as u32;
         let phase = |id: u32| categories.rule(id).map_or(Phase::Other, phase_of);
         let mut of: Vec<Phase> = (0..count).map(phase).collect();
         let failures = oom::positions(input.trace);
         let has_backward = of.contains(&Phase::Backward);
-        let fails_early = !has_backward && is_training && !failures.is_empty();
+        let is_inferred = |id: u32| matches!(categories.rule(id), Ok(Rule::Inferred | Rule::ForwardKept));
+        let may_train = || is_training || !repeats && keeps_most(input, (0..count).filter(|id| is_inferred(*id)));
+        let fails_early = !has_backward && !failures.is_empty() && may_train();
         if fails_early {
-            let is_inferred = |id: u32| categories.rule(id) == Ok(Rule::Inferred);
             of.iter_mut().zip(0..).filter(|(_, id)| is_inferred(*id)).for_each(|(phase, _)| *phase = Phase::Forward);
         }
         let (mut passes, mut pass_of) = (Vec::new(), Vec::with_capacity(of.len()));
@@ -111,6 +113,17 @@ impl Phases {
 /// Returns the position right after an allocation was freed; [`Allocation::NEVER`] if it was not.
 pub(crate) fn freed(allocation: &Allocation) -> u32 {
     allocation.freed.min(allocation.end)
+}
+
+/// Whether more than half of the bytes of some allocations are live where the first request failed.
+fn keeps_most(input: Replayed<'_>, ids: impl Iterator<Item = u32>) -> bool {
+    let failed = oom::positions(input.trace).first().map_or(Allocation::NEVER, |(position, _)| *position);
+    let (mut made, mut kept) = (0_u64, 0_u64);
+    for of in ids.filter_map(|id| input.replay.allocations.get(id)) {
+        made = made.saturating_add(of.requested);
+        kept = kept.saturating_add(if freed(&of) > failed { of.requested } else { 0 });
+    }
+    kept > made / 2
 }
 
 /// Returns the phase that a rule of categories shows.

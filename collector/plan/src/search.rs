@@ -33,6 +33,8 @@ pub struct Trial {
     pub allocated: u64,
     /// Whether the job fits where it can have what the goal says; `false` without such a goal.
     pub fits: bool,
+    /// Whether it is counted up to a request that is served here, and failed in the recording: what follows is not known.
+    pub ends_early: bool,
 }
 
 /// One measure of a plan, or a candidate by itself.

@@ -42,7 +42,7 @@ impl<'a> Survey<'a> {
         let roles = Roles::default();
         let categories = roles.categories(input, symbols);
         let steps = roles.steps(input, symbols);
-        let phases = Phases::of(input, categories, roles.is_training(symbols));
+        let phases = Phases::of(input, categories, roles.is_training(symbols), steps.is_some());
         let ids = 0..input.replay.allocations.len() as u32;
         let forward: Vec<u32> = ids.filter(|id| phases.get(*id) == Phase::Forward).collect();
         let count = steps.map_or(0, |steps| steps.steps.len()).max(1) as u64;
@@ -121,6 +121,7 @@ impl<'a> Survey<'a> {
                 match (candidate.calls, self.most_calls(candidate)) {
                     (_, 1) => format!("the call at {place}"),
                     (calls, most) if calls >= most => format!("all {most} calls at {place}"),
+                    (1, most) => format!("the first of {most} calls at {place}"),
                     (calls, most) => format!("the first {calls} of {most} calls at {place}"),
                 }
             }
@@ -161,6 +162,8 @@ fn missing(
     }
     if phases.passes() == 0 {
         missing.push(Missing::Backward);
+    } else if phases.whole_passes() == 0 {
+        missing.push(Missing::FirstBackward);
     } else if scopes.iter().any(|scope| !scope.is_whole()) {
         missing.push(Missing::LastBackward);
     }

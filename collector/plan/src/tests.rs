@@ -67,7 +67,12 @@ impl Job {
             Goal::Save(_) => false,
             Goal::Fit(room) => !requests.run(&terms.on(room)).unwrap().fails(),
         };
-        Trial { reserved: ample.peak_reserved, allocated: ample.peak_allocated, fits }
+        Trial {
+            reserved: ample.peak_reserved,
+            allocated: ample.peak_allocated,
+            fits,
+            ends_early: ample.stopped_why.is_some(),
+        }
     }
 
     fn plan(&self, goal: Goal) -> Plan {

@@ -83,6 +83,12 @@ impl Answer {
         if let Some(hint) = self.in_pieces() {
             writeln!(out, "{hint}")?;
         }
+        if self.plan.after.ends_early {
+            writeln!(
+                out,
+                "! A request failed in the recording. The plan is counted up to there, and what follows is not known."
+            )?;
+        }
         for missing in &self.missing {
             writeln!(out, "! {}", missing.words())?;
         }
@@ -105,6 +111,14 @@ impl Answer {
         let (needs, whole) = distinguished(Bytes(after.reserved), Bytes(before.reserved));
         match (goal, is_reached) {
             (Goal::Save(_), true) => format!("SAVES {saved} of {whole} reserved: needs {needs}"),
+            (Goal::Fit(room), true) if after.ends_early => {
+                let with = if measures.is_empty() { "as it is" } else { "with this plan" };
+                let room = Bytes(*room);
+                format!(
+                    "PASSES the request that failed in the recording, {with}, in {room}: saves {saved} of {whole} reserved, needs {needs} up to \
+                     there"
+                )
+            }
             (Goal::Fit(room), true) if measures.is_empty() => {
                 format!("FITS {} as it is: reserves {whole}", Bytes(*room))
             }

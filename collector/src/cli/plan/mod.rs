@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::Args;
 use format::import::Imported;
 use plan::{Goal, Plan as Planned, Survey, Trial};
-use query::whatif::Outcome;
+use query::whatif::{Outcome, Why};
 use replay::{Replay, Replayed};
 use whatif::{AMPLE, Edit, Requests, Terms};
 
@@ -127,8 +127,8 @@ impl Plan {
 fn trial(requests: &Requests, edits: &[Edit], terms: &Terms, goal: Goal) -> Trial {
     let edited = requests.edited(edits);
     let on = |capacity: u64| Terms { held_by_others: 0, fraction: None, ..terms.on(capacity) };
-    let Ok((Outcome { peak_allocated: allocated, .. }, curve)) = edited.run_with_curve(&on(AMPLE)) else {
-        return Trial { reserved: u64::MAX, allocated: u64::MAX, fits: false };
+    let Ok((Outcome { peak_allocated: allocated, stopped_why, .. }, curve)) = edited.run_with_curve(&on(AMPLE)) else {
+        return Trial { reserved: u64::MAX, allocated: u64::MAX, fits: false, ends_early: false };
     };
     // Without what was cached at the start.
     let reserved = curve.reserved.iter().copied().max().unwrap_or_default();
@@ -136,5 +136,5 @@ fn trial(requests: &Requests, edits: &[Edit], terms: &Terms, goal: Goal) -> Tria
         Goal::Save(_) => false,
         Goal::Fit(room) => edited.run(&on(room)).is_ok_and(|outcome| !outcome.fails()),
     };
-    Trial { reserved, allocated, fits }
+    Trial { reserved, allocated, fits, ends_early: stopped_why == Some(Why::Served) }
 }
