@@ -45,6 +45,7 @@ fn every_command_refuses_in_one_form_and_with_one_exit_code() -> Result<()> {
         &["whatif", "no-such-file"],
         &["tune", "no-such-file"],
         &["predict", "no-such-file"],
+        &["plan", "no-such-file", "--save", "1GiB"],
         &["diff", "no-such-file", "no-such-file"],
         &["check", "no-such-file"],
         &["baseline", "set", "no-such-baseline", "no-such-file"],
@@ -163,6 +164,7 @@ fn every_file_may_be_compressed_or_come_through_a_pipe() -> Result<()> {
             &["curves", "-"],
             &["whatif", "-"],
             &["tune", "-"],
+            &["plan", "-", "--fit", "900GiB"],
             &["strip", "-", "--preview"],
             &["bench-allocators", "-"],
         ] {

@@ -137,6 +137,8 @@ fn no_command_prints_what_a_terminal_obeys() -> Result<()> {
             &["whatif", "--json", file],
             &["whatif", file, "--out", &repeated, "--force"],
             &["tune", file],
+            &["plan", file, "--save", "500GiB", "-v"],
+            &["plan", "--json", file, "--save", "1MiB"],
             &["diff", file, file],
             &["diff", file, "--at", "event:1", "--at", "end"],
             &["baseline", "set", &baseline, file],
@@ -172,6 +174,7 @@ fn no_command_prints_what_a_terminal_obeys() -> Result<()> {
         &["report", "--json", garbage, &missing],
         &["report", foreign],
         &["tune", foreign],
+        &["plan", foreign, "--save", "1GiB"],
         &["diff", foreign, foreign],
         &["whatif", foreign],
         &["replay", script],
@@ -198,6 +201,8 @@ fn no_command_prints_what_a_terminal_obeys() -> Result<()> {
         &["whatif", snapshot, "--conf", HOSTILE],
         &["whatif", snapshot, "--torch", HOSTILE],
         &["whatif", snapshot, "--card", HOSTILE],
+        &["plan", snapshot, "--fit", HOSTILE],
+        &["plan", snapshot, "--save", HOSTILE],
     ] {
         check_both(arguments, &program::run(arguments)?)?;
     }
@@ -219,6 +224,7 @@ fn a_terminal_gets_the_programs_own_colors_only() -> Result<()> {
         &["doctor", &files[0]][..],
         &["report", &files[1]],
         &["tune", &files[0]],
+        &["plan", &files[1], "--save", "500GiB", "-v"],
         &["strip", "--preview", &files[1]],
         &["report", &files[6]],
         &["run", HOSTILE],

@@ -16,7 +16,7 @@ pub(super) const TEMPLATE: &str =
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Record", &["watch", "run", "replay"]),
     ("Understand", &["open", "top", "doctor", "report", "diff", "check", "baseline", "bisect", "curves"]),
-    ("Plan", &["predict", "whatif", "tune", "budget", "sweep", "bench-allocators"]),
+    ("Plan", &["predict", "plan", "whatif", "tune", "budget", "sweep", "bench-allocators"]),
     ("Share", &["push", "pull", "unshare", "export", "strip"]),
     ("Serve", &["serve", "ls", "stop", "token", "store"]),
     ("More", &["completions", "man", "help"]),

@@ -30,6 +30,7 @@ mod open;
 mod output;
 mod page_address;
 mod parallel;
+mod plan;
 mod predict;
 mod progress;
 mod pull;
@@ -116,6 +117,8 @@ enum Command {
     Whatif(whatif::WhatIf),
     /// Look for the allocator settings that serve a run best
     Tune(tune::Tune),
+    /// Tell what to checkpoint, offload or free to save memory
+    Plan(plan::Plan),
     /// Run a script without a GPU, and tell what memory it needs
     Predict(Box<predict::Predict>),
     /// Estimate the memory of a transformer
@@ -189,6 +192,7 @@ pub fn main(page: &'static [Asset]) -> ExitCode {
         Command::Bisect(bisect) => bisect.run(),
         Command::Baseline(baseline) => baseline.run(),
         Command::Curves(curves) => curves.run(),
+        Command::Plan(plan) => plan.run(),
         Command::Predict(predict) => predict.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),

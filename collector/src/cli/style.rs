@@ -15,7 +15,7 @@ const CELL: char = '█';
 
 /// What leads a line, after its indentation, with its color and that of the rest of the line: first the causes that headlines of a
 /// verdict begin with.
-const LEADS: [(&str, Style, Style); 17] = [
+const LEADS: [(&str, Style, Style); 19] = [
     ("Leak:", RED, BOLD),
     ("Full:", RED, BOLD),
     ("Fragmented:", RED, BOLD),
@@ -28,6 +28,8 @@ const LEADS: [(&str, Style, Style); 17] = [
     ("MAY FIT", YELLOW, BOLD),
     ("DOES NOT FIT", RED, BOLD),
     ("NEEDS", CYAN, BOLD),
+    ("SAVES", GREEN, BOLD),
+    ("FALLS SHORT", RED, BOLD),
     ("→ ", CYAN, PLAIN),
     ("PYTORCH_CUDA_ALLOC_CONF=", BOLD, BOLD),
     ("help (checked on this trace):", GREEN, PLAIN),

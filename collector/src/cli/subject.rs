@@ -177,6 +177,11 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// Returns the card of a name.
 pub(super) fn card(name: &str) -> Result<&'static Card, String> {
+    card_or(name, "--capacity")
+}
+
+/// Returns the card of a name. `other` is what can be given in its place.
+pub(super) fn card_or(name: &str, other: &str) -> Result<&'static Card, String> {
     Card::named(name).ok_or_else(|| {
         let meant = Card::of_model(name);
         if !meant.is_empty() {
@@ -185,6 +190,6 @@ pub(super) fn card(name: &str) -> Result<&'static Card, String> {
         let known: Vec<_> = whatif::CARDS.iter().map(|card| card.name).collect();
         let meant = did_you_mean(name, known.iter().copied());
         let (name, known) = (one_line(name), known.join(", "));
-        format!("There is no card {name:?} in the list.{meant} Known: {known}. Or give --capacity.")
+        format!("There is no card {name:?} in the list.{meant} Known: {known}. Or give {other}.")
     })
 }

@@ -6,7 +6,8 @@
 //! ```
 //! [`Requests`] are what the program asked for: sizes, streams, pools and frees, and the calls of `empty_cache` that the
 //! trace shows. What the allocator answered is left out; [`Requests::check`] lets the allocator answer again and compares.
-//! Only as far as that agrees can an [`Outcome`] under other settings be trusted.
+//! Only as far as that agrees can an [`Outcome`] under other settings be trusted. [`Requests::edited`] are the requests of a
+//! program that keeps less.
 //!
 //! A trace leaves some things open, which are assumed:
 //! - Memory that was released before a request, without a stack that shows the caller, was released by `empty_cache`,
@@ -25,6 +26,7 @@ mod bounds;
 mod calls;
 mod capacity;
 mod device;
+mod edit;
 mod ledger;
 mod openings;
 mod outcome;
@@ -43,6 +45,7 @@ pub mod tune;
 pub use baseline::{Baseline, BaselineError};
 pub use calls::Call;
 pub use capacity::{CapacitySearch, GRANULE};
+pub use edit::{Edit, EditAct};
 pub use query::whatif::{Bounds, CARDS, CONTEXT, Card, Difference, Outcome, SelfCheck, Why};
 pub use requests::Requests;
 pub use reserved_curve::ReservedCurve;

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr::addr_of;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::machine::machine;
 
@@ -32,7 +33,7 @@ macro_rules! create {
 pub(super) use create;
 
 create! {
-    cublasCreate_v2, cublasLtCreate, cublasLtMatmulDescCreate, cublasLtMatmulPreferenceCreate, cublasLtMatrixLayoutCreate,
+    cublasLtCreate, cublasLtMatmulDescCreate, cublasLtMatmulPreferenceCreate, cublasLtMatrixLayoutCreate,
     curandCreateGenerator, cusolverDnCreate, cusparseCreate,
     // Communicators of one process, which never communicate.
     ncclCommInitRank, ncclCommInitRankConfig, ncclCommInitRankScalable,
@@ -44,6 +45,22 @@ create! {
 pub(crate) extern "C" fn cublasLtGetVersion() -> usize {
     let version = usize::try_from(machine().settings.version).unwrap_or_default();
     version / 1000 * 10_000 + version % 1000 * 10
+}
+
+/// `cublasCreate` of cuBLAS: each handle is another one, for PyTorch keeps a workspace for each. The thread that computes gradients
+/// has a handle of its own.
+///
+/// # Safety
+/// The pointer may be written to.
+#[allow(non_snake_case)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cublasCreate_v2(handle: *mut *const c_void) -> u32 {
+    static CREATED: AtomicUsize = AtomicUsize::new(0);
+    // Some of what a handle points at is left over, whichever it is.
+    let offset = CREATED.fetch_add(1, Ordering::Relaxed) % (OBJECT.len() / 2);
+    // SAFETY: the caller's.
+    unsafe { handle.write(addr_of!(OBJECT[offset]).cast()) };
+    0
 }
 
 /// The version of NCCL that is answered, as it counts them.
