@@ -34,6 +34,6 @@ test('a prediction opens as any run', async (t) => {
   await goTo(page, 'Timeline');
   // The terminal and the page say the same of it.
   const [peak] = /[\d.]+ GiB allocated at the peak/.exec(JSON.stringify(found.memory[0].report.diagnosis));
-  await says(page, 'verdict', new RegExp(peak.replace('.', '\\.')));
+  await says(page, 'verdict-headline', new RegExp(peak.replace('.', '\\.')));
   await page.screenshot('predict-run');
 });
