@@ -395,7 +395,7 @@ fn a_server_that_is_not_there_is_told_of_at_once_and_the_file_is_summed_up() -> 
 fn what_can_not_be_run_is_refused() -> Result<()> {
     let bench = Bench::new()?;
     for (arguments, wanted) in [
-        (vec![], "Name a program to watch"),
+        (vec![], "Name a program to run"),
         (vec!["/nowhere/program"], "/nowhere/program is neither a script here nor a program"),
         (vec!["--python", "/nowhere/python", "-m", "x"], "/nowhere/python can't be started"),
         (vec!["x.py"], "There is no script x.py."),
