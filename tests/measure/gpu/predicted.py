@@ -5,9 +5,9 @@
     predicted.py --measure OUT.json [--job NAME]... [--program PROGRAM]                     (with a GPU)
     predicted.py [OUT.json] [--job NAME]... [--program PROGRAM] [--card NAME] [--table FILE]    (without one)
 
-The programs are in `predicted_jobs.py`. `--measure` runs each in processes of its own: with all of the GPU, recorded; then with 3 % less
-and 3 % more than the smallest capacity that `whatif` names for that recording, where the driver refuses what is more, as in
-`remedy.py`. OUT.json is written after each job, and keeps what it has of others. Nothing else may use the GPU meanwhile.
+The programs are in `predicted_jobs.py`. `--measure` runs each in processes of its own: with all of the GPU, recorded; then with
+3 % less and 3 % more than the smallest capacity that `whatif` names for that recording, where the driver refuses what is more, as
+in `remedy.py`. OUT.json is written after each job, and keeps what it has of others. Nothing else may use the GPU meanwhile.
 
 Without `--measure`, each is predicted, and a table tells how far that is from what was measured, which is `predicted.json` unless
 another file is named. It fits a capacity if that is no less than what `predict` says it needs. Exits with 1 if a prediction is
@@ -34,9 +34,10 @@ COUNTERS = {**remedy.COUNTERS, "peak_requested": "requested_bytes.all.peak"}
 LIMITS = {"allocated": 0.01, "reserved": 0.02}
 """How far a prediction may be from what was measured."""
 CLOSE = 0.01
-"""How far a capacity is from what is needed, at least, for a prediction to be judged by it: what CUDA takes while a program runs is
-not in it."""
+"""How far a capacity is from what is needed, at least, for a prediction to be judged by it: what CUDA takes while a program runs
+is not in it."""
 CARD = "H100-80GB"
+"""What they are predicted for, unless something was measured on another device."""
 
 
 def run(name, capacity, out):
@@ -70,8 +71,8 @@ def run(name, capacity, out):
     if agent:
         agent.detach()
     beside = None if capacity else total - free - torch.cuda.memory_reserved()
-    about = {"torch": torch.__version__, "device": torch.cuda.get_device_name(), "seconds": round(seconds, 1), "beside_pytorch": beside}
-    print(json.dumps({**about, **found, "why": why}))
+    about = {"torch": torch.__version__, "device": torch.cuda.get_device_name(), "seconds": round(seconds, 1)}
+    print(json.dumps({**about, "beside_pytorch": beside, **found, "why": why}))
 
 
 def in_process(name, capacity=0, out=None):
@@ -186,7 +187,8 @@ def predict(kept, names, options):
     right = True
     for name in names:
         row = kept.get(name)
-        card = options.card or (row or {}).get("card") or next((one["card"] for one in kept.values() if "card" in one), CARD)
+        devices = [one["device"] for one in (row or {}, *kept.values()) if "device" in one]
+        card = options.card or (devices[0] if devices else CARD)
         cells, is_right = table_row(name, predicted(name, options.program, card), row)
         right &= is_right
         lines.append(f"| {' | '.join(cells)} |")

@@ -3,9 +3,9 @@
 
     predicted_jobs.py NAME
 
-Each is a function that runs a whole program of a few steps, and asks PyTorch for a few GB. Models have random weights, made on the
-device. Some need `transformers`, `accelerate`, `peft`, `diffusers`, `bitsandbytes` or `torchvision`; what is missing is imported where it is
-needed, so that the others run without.
+Each is a function that runs a whole program of a few steps, and asks PyTorch for a few GB. Models have random weights, made on
+the device. Some need `transformers`, `accelerate`, `peft`, `diffusers`, `bitsandbytes` or `torchvision`; the imports are in the
+functions, so that the others run without.
 """
 
 import os

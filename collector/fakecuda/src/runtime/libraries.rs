@@ -47,8 +47,8 @@ pub(crate) extern "C" fn cublasLtGetVersion() -> usize {
     version / 1000 * 10_000 + version % 1000 * 10
 }
 
-/// `cublasCreate` of cuBLAS: each handle is another one, for PyTorch keeps a workspace for each. The thread that computes gradients
-/// has a handle of its own.
+/// `cublasCreate` of cuBLAS: each handle is another one, for PyTorch keeps a workspace for each. The thread that computes
+/// gradients has a handle of its own.
 ///
 /// # Safety
 /// The pointer may be written to.
