@@ -66,7 +66,7 @@ fn whether_it_fits_and_what_with() -> Result<()> {
             0,
             &[
                 "It was stopped after 3 steps, since two in a row had the same peak",
-                ", in the first 3 steps",
+                " (as far as it ran: 3 steps)",
                 "train.py:62  item, 2 times",
             ],
         ),

@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.append(str(ROOT / "collector/python"))
 
-from vramscope._predict import install, standins  # noqa: E402 - It is found there.
+from vramscope._predict import install, prepare, standins  # noqa: E402 - It is found there.
 from vramscope._predict.install import Failure, run, version  # noqa: E402
 
 CHECK = """
@@ -78,8 +78,8 @@ class Environment:
 
     def cuda(self):
         """The CUDA version that the wheel was made for, as CUDA counts it: 13000 for 13.0."""
-        major, minor = install.cuda(self.folder, self.release)
-        return 1000 * int(major) + 10 * int(minor)
+        major, minor = prepare.cuda_of(self.packages())
+        return 1000 * major + 10 * minor
 
     def variables(self):
         """The environment variables of a process in the environment: one device, nothing of PyTorch's from outside."""

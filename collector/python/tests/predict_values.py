@@ -8,6 +8,7 @@ Each case is an expression and what it must give. With a WORD, only the cases th
 import os
 import sys
 import tempfile
+from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 os.environ.setdefault("VRAMSCOPE_PREDICT", tempfile.mkdtemp())
@@ -19,6 +20,7 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
+from vramscope._predict import ranks  # noqa: E402
 from vramscope._predict import start as prediction  # noqa: E402
 
 prediction.start(torch)
@@ -144,6 +146,11 @@ LARGE = [
 RANKS = [
     ("dist.get_world_size(), dist.get_rank(), dist.get_backend()", (4, 1, "fake")),
     ("gathered_objects()", [{"a": 1}] * 4),
+    ("gathered_into_rows().shape", (1, 8)),
+    ("gathered_with_gradient()", [[1.0, 2.0]] * 4),
+    ("sent_objects()", [{"shape": (2, 3)}, 5]),
+    ("[said(backend='nccl', **given) for given in ({'rank': 2, 'world_size': 4}, {'rank': 4, 'world_size': 4}, {})]", [(2, 4), None, None]),
+    ("said(init_method='tcp://127.0.0.1:1?rank=1&world_size=2')", (1, 2)),
     ("reduced(dist.ReduceOp.SUM)", [4.0, 8.0]),
     ("reduced(dist.ReduceOp.MAX)", [1.0, 2.0]),
     ("reduced(dist.ReduceOp.AVG)", [1.0, 2.0]),
@@ -419,6 +426,36 @@ def gathered_objects():
     found = [None] * 4
     dist.all_gather_object(found, {"a": 1})
     return found
+
+
+def gathered_into_rows():
+    out = torch.empty(1, 8, device=D)
+    dist.all_gather_into_tensor(out, torch.ones(2, device=D))
+    return out
+
+
+def gathered_with_gradient():
+    found = [torch.zeros(2, device=D) for _ in range(4)]
+    dist.all_gather(found, torch.tensor([1.0, 2.0], device=D, requires_grad=True))
+    return [one.tolist() for one in found]
+
+
+def sent_objects():
+    """What rank 0 sent to this one, which is rank 1, in the run before."""
+    with mock.patch.object(ranks.dist, "get_rank", return_value=0):
+        dist.send_object_list([{"shape": (2, 3)}, 5], dst=1)
+    ranks._letters.clear()
+    found = [None, None]
+    dist.recv_object_list(found, src=0)
+    return found
+
+
+def said(**given):
+    """The rank and the number of ranks that a program gives itself."""
+    with mock.patch.dict(os.environ):
+        for name in ("RANK", "WORLD_SIZE"):
+            os.environ.pop(name, None)
+        return ranks._said(given)
 
 
 def reduced(op):

@@ -144,7 +144,7 @@ def predicted(name, program, card):
 
 
 def fits(found, row):
-    """Returns what is told of the limited runs, and whether a prediction is right about all."""
+    """Returns a description of the runs with limited memory, and whether the prediction is right about all of them."""
     told, right = [], True
     for one in row.get("limited", ()):
         if abs(one["capacity"] / found["needs"] - 1) < CLOSE:

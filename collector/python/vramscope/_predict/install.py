@@ -17,7 +17,7 @@ import sys
 import sysconfig
 
 from .. import _build, _prebuilt
-from .prepare import MARK
+from .prepare import MARK, cuda_of
 
 NOT_INSTALLED = re.compile(r"(nvidia-|cuda-|triton|pytorch-triton)")
 """NVIDIA's libraries and the compiler of kernels, of which none run."""
@@ -66,16 +66,10 @@ def install(folder, release, say, beside=()):
     (folder / "installed").write_text(wanted + "\n")
 
 
-def cuda(folder, release):
-    """Returns the CUDA version that the environment's PyTorch was made for, as its two numbers."""
-    text = (packages(folder, release, False) / "torch/version.py").read_text()
-    return re.search(r"^cuda\b.*'(\d+)\.(\d+)", text, re.MULTILINE).groups()
-
-
 def headers(folder, release):
     """Returns the packages with the C headers that PyTorch's own need."""
-    major, minor = cuda(folder, release)
-    if int(major) < 13:
+    major, minor = cuda_of(packages(folder, release, False))
+    if major < 13:
         return [f"nvidia-cuda-{part}-cu{major}=={major}.{minor}.*" for part in ("runtime", "nvcc")]
     return [f"nvidia-cuda-{part}=={major}.{minor}.*" for part in ("runtime", "crt")]
 

@@ -81,7 +81,7 @@ def _torch(packages):
     text = (packages / "torch/version.py").read_text(encoding="utf-8")
     version = re.search(r"^__version__\b.*?'([^'\n]+)'", text, re.MULTILINE)
     version = version.group(1) if version else "of an unknown release"
-    cuda = re.search(r"^cuda\b.*'(\d+)\.(\d+)", text, re.MULTILINE)
+    cuda = cuda_of(packages)
     if cuda is None:
         raise Impossible(
             f"PyTorch {version} here is not built for CUDA, so it can't run what a GPU would. Install one that is, with: "
@@ -93,7 +93,14 @@ def _torch(packages):
     if release is None or not least <= release <= most:
         known = " to ".join(".".join(map(str, one)) for one in RELEASES)
         raise Impossible(f"PyTorch {version} is installed; predictions are known to be right for {known}. Install one of these.")
-    return version, 1000 * int(cuda.group(1)) + 10 * int(cuda.group(2))
+    return version, 1000 * cuda[0] + 10 * cuda[1]
+
+
+def cuda_of(packages):
+    """Returns the two numbers of the CUDA that the torch among packages was built for; None if it is for the CPU alone."""
+    text = (packages / "torch/version.py").read_text(encoding="utf-8")
+    found = re.search(r"^cuda\b.*'(\d+)\.(\d+)", text, re.MULTILINE)
+    return found and (int(found.group(1)), int(found.group(2)))
 
 
 def _driver():

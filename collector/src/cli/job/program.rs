@@ -93,6 +93,16 @@ impl Program {
         }
     }
 
+    /// Returns the number that one of some options has, as `--nproc-per-node 8` or `--nproc_per_node=8`. The names are with `_`.
+    pub(in crate::cli) fn number_of(&self, names: &[&str]) -> Option<u64> {
+        let words = self.words().iter().map(|word| word.to_string_lossy().into_owned());
+        let parts: Vec<String> =
+            words.flat_map(|word| word.split('=').map(str::to_owned).collect::<Vec<_>>()).collect();
+        let is_option = |word: &str| names.contains(&&*word.trim_start_matches('-').replace('-', "_"));
+        let at = parts.iter().position(|word| word.starts_with("--") && is_option(word))?;
+        parts.get(at + 1)?.parse().ok()
+    }
+
     /// Returns its words.
     pub(in crate::cli) fn words(&self) -> &[OsString] {
         let (Self::Python { arguments: words, .. } | Self::Other(words)) = self;
@@ -291,6 +301,19 @@ mod tests {
             ("torchrun", false),
         ] {
             assert_eq!(is_python(Path::new(name)), wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_launcher_says_how_many_processes_it_starts() {
+        for (line, wanted) in [
+            ("torchrun --nproc-per-node 8 a.py", Some(8)),
+            ("torchrun --nproc_per_node=2 a.py --lr=3", Some(2)),
+            ("torchrun --nproc-per-node gpu a.py", None),
+            ("torchrun a.py --lr 3", None),
+            ("torchrun --nproc-per-node", None),
+        ] {
+            assert_eq!(Program::Other(words(line)).number_of(&["nproc_per_node"]), wanted, "{line}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use query::whatif::CARDS;
+use query::whatif::{CARDS, Card};
 use serde::Serialize;
 use trace::text::quoted;
 use trace::units::{Bytes, Count, counted, counted_as};
@@ -44,7 +44,7 @@ pub(super) struct Answer {
     pub(super) seconds: f64,
     #[serde(flatten)]
     pub(super) prediction: Prediction,
-    /// The same without a limit, where it does not fit.
+    /// The prediction for a device without a limit, if it does not fit within the limit.
     pub(super) unlimited: Option<Prediction>,
     pub(super) cards: Vec<CardFit>,
     /// The allocator settings that serve it best.
@@ -67,8 +67,11 @@ pub(super) struct CardFit {
 
 /// Returns whether a process that needs `bytes` fits on each card beside what others hold.
 pub(super) fn cards(bytes: u64, held_by_others: u64) -> Vec<CardFit> {
-    let fit = |usable: u64| CardFit { name: "", usable, fits: usable >= bytes };
-    CARDS.iter().map(|card| CardFit { name: card.name, ..fit(card.usable().saturating_sub(held_by_others)) }).collect()
+    let on = |card: &Card| {
+        let usable = card.usable().saturating_sub(held_by_others);
+        CardFit { name: card.name, usable, fits: usable >= bytes }
+    };
+    CARDS.iter().map(on).collect()
 }
 
 impl fmt::Display for Answer {
@@ -111,8 +114,13 @@ impl fmt::Display for Answer {
 }
 
 impl Answer {
+    /// Returns it with its sentence.
+    pub(super) fn said(self) -> Self {
+        Self { sentence: self.sentence(), ..self }
+    }
+
     /// Returns whether it fits, in a sentence.
-    pub(super) fn sentence(&self) -> String {
+    fn sentence(&self) -> String {
         let Some((_, DeviceMemory { conf, outcome, .. })) = self.prediction.largest() else { return String::new() };
         let fit = Fit { conf, outcome, needs: self.needs, room: self.room };
         let refused = self.prediction.refused();
@@ -128,14 +136,9 @@ impl Answer {
             _ => fit.to_string(),
         };
         // What it would do later is not known.
-        let steps = self
-            .prediction
-            .processes
-            .iter()
-            .filter(|process| process.found.is_stopped())
-            .map(|process| process.found.steps);
-        if let Some(steps) = steps.max().filter(|_| self.fits != Some(false)) {
-            fit += &format!(", in the first {}", counted(steps, "step"));
+        let stopped = self.prediction.processes.iter().map(|process| &process.found).filter(|found| found.is_stopped());
+        if let Some(steps) = stopped.map(|found| found.steps).max().filter(|_| self.fits != Some(false)) {
+            fit += &format!(" (as far as it ran: {})", counted(steps, "step"));
         }
         self.card.map_or_else(|| fit.clone(), |card| format!("{card}: {fit}"))
     }
@@ -216,13 +219,8 @@ impl Answer {
         if made_up.is_empty() {
             return Ok(());
         }
-        let lines = counted(made_up.len() as u64, "line");
-        let read = counted_as(made_up.len() as u64, "reads", "read");
-        let read = read.rsplit(' ').next().unwrap_or("read");
-        writeln!(
-            f,
-            "{lines} {read} values that no kernel computed. Where they decide what is done, a GPU may do otherwise:"
-        )?;
+        let read = counted_as(made_up.len() as u64, "line reads", "lines read");
+        writeln!(f, "{read} values that no kernel computed. Where they decide what is done, a GPU may do otherwise:")?;
         let shown = if self.is_verbose { made_up.len() } else { READBACKS };
         for readback in made_up.iter().take(shown) {
             let place = match (&readback.file, readback.line) {

@@ -47,6 +47,9 @@ Exit status:
 /// The most devices that a process finds.
 const DEVICES: u64 = 8;
 
+/// The options with which launchers are told how many processes to start: `torchrun`, `accelerate launch`, `deepspeed`.
+const PROCESSES: [&str; 3] = ["nproc_per_node", "num_processes", "num_gpus"];
+
 /// The options of `predict`.
 #[derive(Args, Debug)]
 #[command(after_help = STATUS)]
@@ -60,7 +63,7 @@ pub(super) struct Predict {
     /// Memory of the device that others hold, such as 2GiB
     #[arg(long, value_name = "SIZE")]
     others: Option<String>,
-    /// Devices of the machine [default: 1, or with --world-size up to 8]
+    /// Devices of the machine [default: one for each process that a launcher starts, or with --world-size up to 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=DEVICES))]
     devices: Option<u64>,
     /// Run as one rank of this many, in place of torchrun
@@ -116,11 +119,10 @@ pub(super) struct Predict {
 impl Predict {
     /// Prints the answer, or why there is none.
     pub(super) fn run(self) -> ExitCode {
-        let mut answer = match self.answer() {
-            Ok(answer) => answer,
+        let answer = match self.answer() {
+            Ok(answer) => answer.said(),
             Err(sentence) => return refuse(&sentence),
         };
-        answer.sentence = answer.sentence();
         let printed = if self.json { print_json(&answer) } else { show(&answer.to_string()) };
         if printed != ExitCode::SUCCESS {
             return printed;
@@ -138,7 +140,7 @@ impl Predict {
         // What can't work is refused before anything is started.
         let command = Self::augment_args(clap::Command::new("predict"));
         let program = Program::of(&command, self.is_module, self.program.clone())?;
-        let target = self.target()?;
+        let target = self.target(&program)?;
         let ranks = self.ranks()?;
         let variable = self.vary.as_deref().map(Variable::read).transpose()?;
         let limit = target.room.ok_or("--vary and --fail-if-over need a limit: name it with --card or --capacity.");
@@ -216,7 +218,7 @@ impl Predict {
     }
 
     /// Returns the devices that the program finds.
-    fn target(&self) -> Result<Target, String> {
+    fn target(&self, program: &Program) -> Result<Target, String> {
         let card = self.card.as_deref().map(card).transpose()?;
         let held_by_others = self.others.as_deref().map(setting::capacity).transpose()?.unwrap_or_default();
         let room = match (card, &self.capacity) {
@@ -224,7 +226,9 @@ impl Predict {
             (None, Some(text)) => Some(setting::capacity(text)?.saturating_sub(held_by_others)),
             (None, None) => None,
         };
-        let devices = self.devices.unwrap_or_else(|| self.world_size.map_or(1, |world| world.min(DEVICES)));
+        // A launcher starts a process for each device.
+        let processes = || self.world_size.or_else(|| program.number_of(&PROCESSES)).unwrap_or(1);
+        let devices = self.devices.unwrap_or_else(|| processes().clamp(1, DEVICES));
         if let Some(card) = card.filter(|card| Model::of(card).is_none()) {
             return Err(format!(
                 "{} does not run CUDA's PyTorch, which is what is run here. Name its memory with --capacity.",

@@ -8,6 +8,7 @@ use query::own_rules::OwnRules;
 use query::whatif::Outcome;
 use report::{DeviceReport, FileReport};
 use serde::Serialize;
+use trace::{DeviceTrace, Snapshot};
 
 use super::super::progress::Progress;
 use super::super::read::read;
@@ -105,14 +106,15 @@ impl Process {
         let imported = read(&path)?;
         let _progress = Progress::new(format!("Looking into {}", found.name()));
         // A device on which nothing was requested may have other events: a job of several ranks finds those of the others.
-        let used: Vec<&DeviceCounters> = found.devices.iter().filter(|counters| counters.reserved > 0).collect();
-        let counters = |device: i64| used.iter().find(|counters| counters.device == device);
-        let mut subjects = Vec::with_capacity(used.len());
+        let counters = |device: i64| -> Option<DeviceCounters> {
+            found.devices.iter().copied().find(|counters| counters.device == device && counters.reserved > 0)
+        };
+        let mut subjects = Vec::new();
         let Imported { mut snapshot, header, .. } = imported;
         let header = header.unwrap_or_default();
         for index in 0..snapshot.devices.len() {
-            let is_used = snapshot.devices.get(index).is_some_and(|trace| counters(trace.device).is_some());
-            if is_used && snapshot.devices.get(index).is_some_and(|trace| !trace.events.is_empty()) {
+            let is_used = |trace: &DeviceTrace| !trace.events.is_empty() && counters(trace.device).is_some();
+            if snapshot.devices.get(index).is_some_and(is_used) {
                 subjects.push(subject(&mut snapshot, index, &header, target)?);
             }
         }
@@ -124,7 +126,7 @@ impl Process {
             // Of the process without a GPU: its own memory is another than with one.
             report.outside = None;
             let Some(subject) = subjects.iter().find(|subject| subject.device == report.device) else { continue };
-            let counters = counters(report.device).copied().copied().unwrap_or_default();
+            let counters = counters(report.device).unwrap_or_default();
             memory.push(DeviceMemory {
                 device: report.device,
                 peak_allocated: counters.allocated,
@@ -149,7 +151,7 @@ pub(super) fn tuned(recording: &Path, device: i64, target: Target, goal: GoalNam
 }
 
 /// Returns the run of a device, on the device that it ran on.
-fn subject(snapshot: &mut trace::Snapshot, index: usize, header: &Header, target: Target) -> Result<Subject, String> {
+fn subject(snapshot: &mut Snapshot, index: usize, header: &Header, target: Target) -> Result<Subject, String> {
     let mut subject = Subject::of(snapshot, index, header, None)?;
     (subject.capacity, subject.is_capacity_inferred) = (target.room, false);
     Ok(subject)

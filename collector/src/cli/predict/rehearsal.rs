@@ -1,6 +1,5 @@
 //! Runs the program once without a GPU, in a folder of its own, and reads what its processes wrote there.
 
-use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -12,6 +11,7 @@ use super::super::job::{self, Program, WATCHED_VARIABLE, run_name};
 use super::environment::Environment;
 use super::found::Found;
 use super::target::Target;
+use crate::access::create_private_folder;
 
 /// How much longer than its time a process may take: it ends itself, unless it is stuck in code that never returns to Python.
 const GRACE: Duration = Duration::from_secs(30);
@@ -91,7 +91,6 @@ impl Rehearsal<'_> {
 
     /// Sets the variables that the recorder and the prediction read.
     fn tell(&self, command: &mut Command, folder: &Path, devices: u64, rank: Option<u64>) {
-        // Without the placeholder for a rank: a program without ranks would keep it.
         let out = folder.join(format!("recording-{{rank}}-{{pid}}.{EXTENSION}"));
         command.env("VRAMSCOPE_OUT", out).env("VRAMSCOPE_MODE", "events");
         // Without it, the recorder would say where it records to.
@@ -129,12 +128,7 @@ impl Rehearsal<'_> {
 /// Makes a folder for the recordings of a program, which only this user can read.
 pub(super) fn new_folder(name: &str) -> Result<PathBuf, String> {
     let path = std::env::temp_dir().join(format!("vramscope-predict-{}", run_name(name)?));
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(&path).map_err(|error| {
-        format!("The folder {} can't be made: {error}. Name one for the recordings with --out.", path.display())
-    })?;
+    create_private_folder(&path).map_err(|error| format!("{error} Name a folder for the recordings with --out."))?;
     Ok(path)
 }
 
