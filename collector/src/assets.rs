@@ -22,7 +22,7 @@ pub struct Asset {
     pub is_immutable: bool,
     /// The content; `None` where only the compressed forms are embedded.
     pub plain: Option<&'static [u8]>,
-    /// The content in Brotli, where that is smaller. Release builds only.
+    /// The content in Brotli, where that is smaller. Published pages only.
     pub brotli: Option<&'static [u8]>,
     /// The content in gzip, where that is smaller. Release builds only.
     pub gzip: Option<&'static [u8]>,

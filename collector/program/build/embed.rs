@@ -19,7 +19,7 @@ pub(crate) fn write(dist: Option<&Path>, out: &Path) -> Result<()> {
     }
     files.sort();
     let mut packer = if dist.is_some() && finish()? != Finish::Debug {
-        Some(Packer::new(web_target()?.join("packed"), finish()? == Finish::Published)?)
+        Some(Packer::new(web_target()?.join("packed"))?)
     } else {
         None
     };
@@ -40,7 +40,11 @@ pub(crate) fn write(dist: Option<&Path>, out: &Path) -> Result<()> {
             let file = packer.as_mut().map(|packer| packer.pack(plain, hash, coding)).transpose()?.flatten();
             Ok(file.map_or_else(|| "None".to_owned(), |file| format!("Some(include_bytes!({file:?}))")))
         };
-        let (brotli, gzip) = (packed(Coding::Brotli)?, packed(Coding::Gzip)?);
+        #[cfg(feature = "published-page")]
+        let brotli = packed(Coding::Brotli)?;
+        #[cfg(not(feature = "published-page"))]
+        let brotli = "None";
+        let gzip = packed(Coding::Gzip)?;
         let plain = if gzip == "None" { format!("Some(include_bytes!({file:?}))") } else { "None".to_owned() };
         writeln!(
             table,

@@ -1,7 +1,8 @@
 //! Compression of the page's files.
 //!
-//! For what is published, the slowest settings are the right ones: a file is compressed once and sent often. Results are kept in a folder under
-//! the hash of their content, so that a build compresses only what has changed.
+//! A file is compressed once and sent often, so the slowest settings are the right ones. Results are kept in a folder under the hash
+//! of their content, so that a build compresses only what has changed. Brotli is for what is published: the page of a program that
+//! somebody builds goes to this machine or one nearby, where a fifth more bytes are not worth a compiler's seconds.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,31 +14,46 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result};
-use brotli::enc::BrotliEncoderParams;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 /// A content coding of HTTP.
 #[derive(Clone, Copy)]
 pub(crate) enum Coding {
+    #[cfg(feature = "published-page")]
     Brotli,
     Gzip,
+}
+
+impl Coding {
+    /// The codings of this build.
+    pub(crate) const ALL: &[Self] = &[
+        #[cfg(feature = "published-page")]
+        Self::Brotli,
+        Self::Gzip,
+    ];
+
+    /// The extension of files in this coding.
+    const fn extension(self) -> &'static str {
+        match self {
+            #[cfg(feature = "published-page")]
+            Self::Brotli => "br",
+            Self::Gzip => "gz",
+        }
+    }
 }
 
 /// Compresses files, and keeps the results.
 pub(crate) struct Packer {
     folder: PathBuf,
-    /// The quality of Brotli.
-    quality: i32,
     used: BTreeSet<OsString>,
 }
 
 impl Packer {
-    /// Creates a packer that keeps its results in `folder`. What is not published goes to this machine or one nearby: a tenth
-    /// more bytes there are not worth a minute here.
-    pub(crate) fn new(folder: PathBuf, is_published: bool) -> Result<Self> {
+    /// Creates a packer that keeps its results in `folder`.
+    pub(crate) fn new(folder: PathBuf) -> Result<Self> {
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-        Ok(Self { folder, quality: if is_published { 11 } else { 9 }, used: BTreeSet::new() })
+        Ok(Self { folder, used: BTreeSet::new() })
     }
 
     /// Compresses what is not kept yet, on all cores, so that [`Packer::pack`] finds it. `files` are contents and their hashes.
@@ -51,7 +67,7 @@ impl Packer {
                 if files.iter().position(|(_, other)| other == hash) != Some(place) {
                     continue;
                 }
-                for coding in [Coding::Brotli, Coding::Gzip] {
+                for &coding in Coding::ALL {
                     self.packed(plain, hash, coding)?;
                 }
             }
@@ -73,13 +89,11 @@ impl Packer {
 
     /// Returns the file that holds the compressed form of `plain`, which is made if it is not there.
     fn packed(&self, plain: &[u8], hash: &str, coding: Coding) -> Result<PathBuf> {
-        let path = self.folder.join(match coding {
-            Coding::Brotli => format!("{hash}.{}.br", self.quality),
-            Coding::Gzip => format!("{hash}.gz"),
-        });
+        let path = self.folder.join(format!("{hash}.{}", coding.extension()));
         if !path.exists() {
             let packed = match coding {
-                Coding::Brotli => brotli(plain, self.quality)?,
+                #[cfg(feature = "published-page")]
+                Coding::Brotli => brotli(plain)?,
                 Coding::Gzip => gzip(plain)?,
             };
             // Renamed when it is whole: a build that is interrupted must not leave half a file.
@@ -103,8 +117,13 @@ impl Packer {
     }
 }
 
-fn brotli(plain: &[u8], quality: i32) -> Result<Vec<u8>> {
-    let params = BrotliEncoderParams { quality, size_hint: plain.len(), ..BrotliEncoderParams::default() };
+#[cfg(feature = "published-page")]
+fn brotli(plain: &[u8]) -> Result<Vec<u8>> {
+    let params = brotli::enc::BrotliEncoderParams {
+        quality: 11,
+        size_hint: plain.len(),
+        ..brotli::enc::BrotliEncoderParams::default()
+    };
     let mut packed = Vec::new();
     brotli::BrotliCompress(&mut &plain[..], &mut packed, &params).context("compressing with Brotli")?;
     Ok(packed)

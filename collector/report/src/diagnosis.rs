@@ -6,7 +6,8 @@ use super::CategoryReport;
 use analysis::{backward, oom};
 use doctor::Case;
 use query::diagnosis::{Diagnosis, FailedRequest, HeldLine, InnerLines, Obstacle, PoolBasis};
-use query::finding::{Finding, FindingCode, Remedy, Severity};
+use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
+use trace::frames::StackId;
 use trace::order::SortFew;
 
 /// A device's diagnosis. Sizes are in bytes; `event` is the number of an event, from 1, as texts and the page count
@@ -172,14 +173,26 @@ pub struct FindingReport {
     pub event: Option<u32>,
     /// What to try.
     pub remedies: Vec<Remedy>,
+    /// Whether the verdict on a run that grows is about the same line: it is said once.
+    #[serde(skip)]
+    pub(super) is_of_verdict: bool,
 }
 
 impl DiagnosisReport {
     /// Reports the diagnosis of a case.
     pub(super) fn of(case: &Case<'_>, diagnosis: &Diagnosis) -> Self {
-        let Case { trace, symbols, .. } = *case;
+        let Case { trace, symbols, best_frames, .. } = *case;
         let failures = oom::positions(trace);
         let Diagnosis { device, verdict, failed, ooms, inner_lines, findings, looked_for } = diagnosis;
+        let frame = |stack: u32| best_frames.frame(symbols.stack(StackId(stack)));
+        let is_of_verdict = |finding: &Finding| match (finding.evidence, verdict.stack) {
+            (Some(Evidence::Site(site)), Some(stack))
+                if verdict.is_growing && FindingCode::CAUSES.contains(&finding.code) =>
+            {
+                frame(site) == frame(stack)
+            }
+            _ => false,
+        };
         Self {
             device: *device,
             verdict: VerdictReport {
@@ -196,7 +209,10 @@ impl DiagnosisReport {
             ooms: ooms.iter().map(|failed| OomReport::of(failed, number_of(&failures, failed.position()))).collect(),
             inner_lines: inner_lines.as_ref().map(InnerLinesReport::from),
             unrecorded_call: backward::call(trace, symbols),
-            findings: findings.iter().map(FindingReport::from).collect(),
+            findings: findings
+                .iter()
+                .map(|finding| FindingReport { is_of_verdict: is_of_verdict(finding), ..FindingReport::from(finding) })
+                .collect(),
             looked_for: looked_for.clone(),
         }
     }
@@ -271,6 +287,7 @@ impl From<&Finding> for FindingReport {
             bytes: finding.bytes,
             event: finding.position.filter(|position| *position > 0),
             remedies: finding.remedies.clone(),
+            is_of_verdict: false,
         }
     }
 }

@@ -273,12 +273,7 @@ impl DiagnosisReport {
 
     /// Returns the finding that the verdict tells, if no request failed.
     fn cause(&self) -> Option<&FindingReport> {
-        if !self.verdict.is_growing {
-            return None;
-        }
-        let line = line_in_sentence(self.verdict.line.as_deref()?);
-        let is_cause = |finding: &&FindingReport| FindingCode::CAUSES.iter().any(|code| code.name() == finding.code);
-        self.findings.iter().filter(is_cause).find(|finding| finding.message.contains(&*line))
+        self.findings.iter().find(|finding| finding.is_of_verdict)
     }
 
     /// Returns what to do first: for the verdict, or for the first finding, if the verdict has no advice.

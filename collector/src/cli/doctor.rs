@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use doctor::pasted::{self, Explanation, WANTED};
+use explain::{Explanation, WANTED};
 use format::import::{Imported, unpacked};
 use query::finding::FindingCode;
 use query::own_rules::OwnRules;
@@ -126,7 +126,7 @@ impl Examined {
                 Self { path: found.path, devices: found.devices, findings: found.findings, text, ..Self::default() }
             }
             Ok(Contents::Pasted(pasted)) => {
-                Self { path: name, text: pasted::text_of(&pasted), pasted, ..Self::default() }
+                Self { path: name, text: explain::text_of(&pasted), pasted, ..Self::default() }
             }
             Err(error) => Self { path: name, error: Some(error), ..Self::default() },
         }
@@ -164,7 +164,7 @@ fn contents(path: &Path) -> Result<Contents, String> {
     // A text is short, also when it is compressed.
     let text = (head.len() <= PASTED_BYTES).then(|| unpacked(head.clone(), PASTED_BYTES).ok()).flatten();
     let text = text.and_then(|text| String::from_utf8(text).ok());
-    let pasted = text.as_deref().map(pasted::explain).unwrap_or_default();
+    let pasted = text.as_deref().map(explain::explain).unwrap_or_default();
     if !pasted.is_empty() {
         return Ok(Contents::Pasted(pasted));
     }

@@ -20,7 +20,7 @@ const PAGE: u64 = 2 << 20;
 
 /// Returns whether a driver with so much free memory would have given what it was asked for, so that something else stood in
 /// the way.
-pub(super) const fn is_enough(driver_free: u64, asked: u64) -> bool {
+pub const fn is_enough(driver_free: u64, asked: u64) -> bool {
     driver_free >= asked.saturating_add(DRIVER_KEEPS)
 }
 
@@ -30,7 +30,7 @@ pub(super) const fn usable(driver_free: u64, asked: u64) -> u64 {
 }
 
 /// Says that a driver refused what it reported as free, if it did; begins with a space.
-pub(super) fn refused_free(driver_free: u64, asked: u64) -> String {
+pub fn refused_free(driver_free: u64, asked: u64) -> String {
     if driver_free < asked {
         return String::new();
     }
@@ -70,7 +70,7 @@ pub(super) fn is_nearly_full(failed: &FailedRequest) -> bool {
 
 /// Returns whether what others held of a device is to blame: it is what a request lacked, or, if all free memory in one
 /// piece would have been enough (`missing` is 0), most of the device and far more than the request.
-pub(super) fn is_of_others(others: u64, device: u64, missing: u64, request: u64) -> bool {
+pub fn is_of_others(others: u64, device: u64, missing: u64, request: u64) -> bool {
     if missing > 0 {
         others >= missing && is_share(others, device, OTHERS_PERCENT)
     } else {

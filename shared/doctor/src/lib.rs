@@ -6,15 +6,14 @@
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod blocking;
-mod cause;
+pub mod cause;
 mod course;
 mod failure;
 mod headline;
 mod held;
 mod obstruction;
-pub mod pasted;
 mod pool;
-mod remedies;
+pub mod remedies;
 mod request;
 mod rise;
 mod rules;

@@ -23,15 +23,15 @@ use trace::units::Bytes;
 /// The number of remedies of a verdict.
 const MOST: usize = 3;
 /// The setting that keeps memory in segments that can grow.
-pub(super) const EXPANDABLE: &str = "expandable_segments:True";
+pub const EXPANDABLE: &str = "expandable_segments:True";
 /// What makes sizes repeat without a setting.
-pub(super) const FEW_LENGTHS: &str = "Make sizes repeat: pad sequences to a few lengths.";
+pub const FEW_LENGTHS: &str = "Make sizes repeat: pad sequences to a few lengths.";
 /// Appended to a setting if those of the run are unknown.
 const ADD_TO_SETTINGS: &str = " If the run has settings already, add it to them after a comma.";
 /// The call that lifts the limit.
 const NO_LIMIT: &str = "torch.cuda.set_per_process_memory_fraction(1.0)";
 /// The call that computes activations again.
-pub(super) const RECOMPUTE: &str = "torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)";
+pub const RECOMPUTE: &str = "torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)";
 /// A block that is younger than one part in this many of the events does not live long.
 const LONG_PART: u32 = 10;
 /// Up to this number of distinct sizes, sizes repeat already.
@@ -84,7 +84,7 @@ pub(super) fn of(
 }
 
 /// Returns what to try for a cause of which nothing but the name is known.
-pub(super) fn by_cause(cause: Cause, is_expandable: bool) -> Vec<Remedy> {
+pub fn by_cause(cause: Cause, is_expandable: bool) -> Vec<Remedy> {
     let mut remedies = match cause {
         Cause::None => Vec::new(),
         Cause::Leak | Cause::Full | Cause::Spike => general_remedies(),

@@ -1,7 +1,7 @@
 //! Pasted texts: any bytes, and any bytes after what an error begins with. Whatever is understood can be shown.
 #![no_main]
 
-use doctor::pasted::{explain, text_of};
+use explain::{explain, text_of};
 use libfuzzer_sys::fuzz_target;
 
 /// What texts that are understood begin with.

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::rejection::StringRejection;
 use axum::http::StatusCode;
-use doctor::pasted::{self, WANTED};
+use explain::WANTED;
 use serde::Serialize;
 use trace::limits::PASTED_BYTES;
 use trace::units::Bytes;
@@ -47,8 +47,8 @@ pub(crate) async fn explain(text: Result<String, StringRejection>) -> Result<Jso
         }
         _ => ApiError::malformed("Send the text of the error as UTF-8, as text/plain."),
     })?;
-    let explained = blocking(move || pasted::explain(&text)).await?;
+    let explained = blocking(move || explain::explain(&text)).await?;
     let is_known = !explained.is_empty();
-    let text = if is_known { pasted::text_of(&explained) } else { format!("This text is not known. {WANTED}") };
+    let text = if is_known { explain::text_of(&explained) } else { format!("This text is not known. {WANTED}") };
     Ok(Json(ExplainedText { is_known, text }))
 }

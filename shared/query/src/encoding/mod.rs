@@ -3,6 +3,7 @@
 //!
 //! Nothing here fails half-way: what can't be read leaves a mark in the reader and a value that is thrown away. So code that reads
 //! a type has no branch after each field, which makes it half as large. Maps and characters are not supported.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::indexing_slicing))]
 
 mod never;
 mod reader;

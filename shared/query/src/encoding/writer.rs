@@ -14,6 +14,7 @@ pub(super) struct Writer<'a>(pub(super) &'a mut Vec<u8>);
 /// Writes numbers, seven bits of them in each byte.
 macro_rules! write_number {
     ($($name:ident: $type:ty),*) => {$(
+        #[expect(clippy::cast_possible_truncation, reason = "the lowest seven bits are what is wanted")]
         fn $name(&mut self, mut number: $type) {
             while number >= 0x80 {
                 self.0.push(number as u8 | 0x80);

@@ -15,6 +15,7 @@
 //! Reading is lenient, since a link must never hide the data. A link of an earlier version is [upgraded](upgrade), one
 //! version at a time. Of a link of a later version, everything is used that this version understands. What was not
 //! understood is [listed](Read::unread), so that the page can say it.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::indexing_slicing))]
 
 mod base;
 mod encode;

@@ -133,6 +133,7 @@ impl Link {
                 }
             }
             "segzoom" => {
+                #[expect(clippy::cast_possible_truncation, reason = "of a number that is too large, infinity is left")]
                 let zoom = decimal::parse(value).map(|zoom| zoom as f32);
                 self.segment_zoom = Some(zoom.filter(|zoom| zoom.is_finite())?);
             }

@@ -236,7 +236,7 @@ fn a_recording_without_a_preview_of_this_version_has_none() {
 
 #[test]
 fn a_preview_of_this_version_stays_readable() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/recording_preview_3.vramscope");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/recording_preview_1.vramscope");
     if std::env::var_os("VRAMSCOPE_WRITE_GOLDEN").is_some() {
         let imported = crate::common::fixture("torch_2_15.pickle");
         std::fs::write(path, preview::write(&header(&imported), &imported.snapshot)).unwrap();

@@ -1,7 +1,7 @@
 //! The lines that DeepSpeed and Megatron print of PyTorch's allocator.
 
-use super::size::after;
-use super::stats::Sums;
+use crate::size::after;
+use crate::stats::Sums;
 
 /// Reads the last such line; `None` if the text has none.
 pub(super) fn read(text: &str) -> Option<Sums> {

@@ -3,8 +3,8 @@
 use query::diagnosis::Cause;
 use query::finding::Remedy;
 
-use super::explanation::Explanation;
-use crate::remedies::RECOMPUTE;
+use crate::explanation::Explanation;
+use doctor::remedies::RECOMPUTE;
 
 /// What a server's log has, and its settings, by vLLM's and SGLang's documentation of out-of-memory errors.
 const SERVERS: [(&[&str], &str); 2] = [

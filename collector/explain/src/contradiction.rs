@@ -3,7 +3,7 @@
 use query::finding::Remedy;
 use trace::units::Bytes;
 
-use super::message::Message;
+use crate::message::Message;
 
 /// Figures of an error that can't be true together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

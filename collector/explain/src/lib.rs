@@ -3,6 +3,8 @@
 //!
 //! They hold sums at one moment. The explanation marks as likely what only a trace can prove (which line, whether the
 //! free memory is in pieces), and ends with what to record.
+#![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod backend;
 mod contradiction;

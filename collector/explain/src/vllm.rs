@@ -4,9 +4,9 @@ use query::diagnosis::Cause;
 use query::finding::Remedy;
 use trace::units::{Bytes, Count};
 
-use super::backend::Backend;
-use super::explanation::{Explanation, Fact, TextKind};
-use super::size::{after, at_start};
+use crate::backend::Backend;
+use crate::explanation::{Explanation, Fact, TextKind};
+use crate::size::{after, at_start};
 
 /// What the errors say.
 const MARKS: [&str; 3] = [

@@ -4,8 +4,8 @@ use query::diagnosis::Cause;
 use query::finding::Remedy;
 use trace::units::{Bytes, counted_as};
 
-use super::explanation::{Explanation, Fact, TextKind};
-use super::size::at_start;
+use crate::explanation::{Explanation, Fact, TextKind};
+use crate::size::at_start;
 
 /// The most that a process which uses nothing of a device holds of it.
 const CONTEXT: u64 = 2 << 30;

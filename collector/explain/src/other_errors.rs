@@ -3,8 +3,8 @@
 use query::diagnosis::Cause;
 use query::finding::Remedy;
 
-use super::explanation::{Explanation, Fact, NEXT, TextKind};
-use super::size;
+use crate::explanation::{Explanation, Fact, NEXT, TextKind};
+use crate::size;
 use trace::units::Bytes;
 
 /// An error in other words: what a text has if it is this one, what it means, and what to try.

@@ -1,8 +1,8 @@
 //! The output of `torch.cuda.memory_stats()`: a dictionary as Python or JSON writes it, flat or nested, or the pairs of an
 //! `OrderedDict`.
 
-use super::explanation::{Explanation, Fact, NEXT, TextKind};
-use crate::remedies;
+use crate::explanation::{Explanation, Fact, NEXT, TextKind};
+use doctor::remedies;
 use query::diagnosis::Cause;
 use query::finding::Remedy;
 use trace::units::{Bytes, counted};

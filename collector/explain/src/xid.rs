@@ -3,7 +3,7 @@
 use query::diagnosis::Cause;
 use query::finding::Remedy;
 
-use super::explanation::{Explanation, TextKind};
+use crate::explanation::{Explanation, TextKind};
 
 /// What the numbers mean, by the catalog of NVIDIA's "Xid Errors" in its GPU deployment documentation.
 const NUMBERS: &[(&[u32], &str, &str)] = &[

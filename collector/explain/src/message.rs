@@ -1,11 +1,11 @@
 //! PyTorch's out-of-memory error, in the words of releases 1.0 to 2.15, of the native allocator and of cudaMallocAsync.
 
-use super::backend::Backend;
-use super::contradiction::Contradiction;
-use super::explanation::{Explanation, Fact, NEXT, NEXT_UP_TO_2_0, TextKind};
-use super::layout;
-use super::size::{after, at_start, before, rounding};
-use crate::{cause, remedies};
+use crate::backend::Backend;
+use crate::contradiction::Contradiction;
+use crate::explanation::{Explanation, Fact, NEXT, NEXT_UP_TO_2_0, TextKind};
+use crate::layout;
+use crate::size::{after, at_start, before, rounding};
+use doctor::{cause, remedies};
 use query::diagnosis::Cause;
 use query::finding::Remedy;
 use trace::order::SortFew;

@@ -1,7 +1,7 @@
 //! The table of `torch.cuda.memory_summary()`.
 
-use super::size::at_start;
-use super::stats::Sums;
+use crate::size::at_start;
+use crate::stats::Sums;
 
 /// Reads a table; `None` if the text has none.
 pub(super) fn read(text: &str) -> Option<Sums> {
