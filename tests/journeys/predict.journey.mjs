@@ -22,7 +22,7 @@ test('a prediction opens as any run', async (t) => {
   const script = join(folder, 'train.py');
   writeFileSync(script, '');
   // It plays the Python with PyTorch.
-  const python = fileURLToPath(new URL('../cases/predict.py', import.meta.url));
+  const python = fileURLToPath(new URL('../cases/commands/predict.py', import.meta.url));
   const said = execFileSync(programPath(), ['predict', '--json', '--out', join(folder, 'out'), '--python', python, script, 'run'], {
     encoding: 'utf8',
     env: { ...process.env, PROGRAM: programPath() },

@@ -51,7 +51,7 @@ fn build() -> Result<()> {
         "--bins",
         "--examples",
         "--test",
-        "guide",
+        "source",
     ]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");

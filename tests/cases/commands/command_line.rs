@@ -130,7 +130,7 @@ fn help_texts_stay() -> Result<()> {
         renamed.arg0("another-name").args(command.split(' '));
         let output = renamed.arg("-h").env("COLUMNS", "120").output()?;
         let text = String::from_utf8(output.stdout)?;
-        insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::with_settings!({ snapshot_path => "../../snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(format!("help_{}", command.replace(' ', "_")), text);
         });
     }

@@ -1,10 +1,5 @@
 //! `vramscope diff` on the command line: two runs, the gate as a script for CI has it, and the errors.
 
-#[path = "check.rs"]
-mod check;
-#[path = "on_server.rs"]
-mod on_server;
-
 use std::fs;
 use std::process::Command;
 

@@ -1,6 +1,5 @@
 //! `vramscope predict`: what it says of programs that fit, that don't, and that can't be told. A script plays the Python with
 //! PyTorch, so that only the command is tested here.
-#![cfg(target_os = "linux")]
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -13,7 +12,7 @@ use tests::{Folder, program, workspace};
 fn predict(folder: &Path, line: &str) -> Result<Output> {
     std::fs::write(folder.join("train.py"), "")?;
     let mut command = Command::new(program::path()?);
-    command.arg("predict").arg("--python").arg(workspace("tests/cases/predict.py")).args(line.split(' '));
+    command.arg("predict").arg("--python").arg(workspace("tests/cases/commands/predict.py")).args(line.split(' '));
     command.current_dir(folder).env("PROGRAM", program::path()?).env("TMPDIR", folder);
     for name in ["PYTHONPATH", "VRAMSCOPE_TO", "RANK", "WORLD_SIZE"] {
         command.env_remove(name);

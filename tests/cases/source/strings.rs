@@ -1,5 +1,5 @@
 //! What the page says: every text in its source that a person may read, printed as one list to be reviewed
-//! (`cargo test -p tests --test strings -- --nocapture`), and free of phrases that read badly.
+//! (`cargo test -p tests --test source strings -- --nocapture`), and free of phrases that read badly.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,5 +1,4 @@
 //! `vramscope watch`: a job under it behaves as without it, and what it recorded is summed up.
-#![cfg(unix)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
