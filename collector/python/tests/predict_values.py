@@ -15,6 +15,7 @@ os.environ.setdefault("VRAMSCOPE_PREDICT", tempfile.mkdtemp())
 os.environ.setdefault("VRAMSCOPE_PREDICT_WORLD", "4")
 os.environ.setdefault("VRAMSCOPE_PREDICT_RANK", "1")
 os.environ["VRAMSCOPE_PREDICT_WHOLE"] = "1"
+os.environ["VRAMSCOPE_PREDICT_VALUES"] = '[{"file": "code/given.py", "line": 1, "value": 0.25}]'
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
@@ -488,6 +489,26 @@ def sent_as_list():
     return mine
 
 
+def given(expression):
+    """Evaluates an expression on the line for which a value is given."""
+    return eval(compile(expression, "/code/given.py", "eval"), {**globals(), "big": torch.randn(1000, 1000, device=D)})
+
+
+GIVEN = [
+    ("given('big.sum().item()')", 0.25),
+    ("given('bool((big > 0).any())')", True),
+    ("given('big.sum().int().item()')", 0),
+    ("given('big[0, :2].tolist()')", [0.25, 0.25]),
+    ("given('torch.zeros(3).copy_(big[0, :3]).tolist()')", [0.25] * 3),
+    ("given('big[big > 0].shape')", (250_000,)),
+    ("given('(big > 0).nonzero().shape')", (250_000, 2)),
+    ("given('torch.equal(big, big + 1)')", True),
+    ("given('torch.ones(3, device=D).sum().item()')", 3.0),
+    ("(torch.randn(1000, 1000, device=D) * 2).sum().item()", 0.0),
+]
+"""What is given is read where no kernel computed it, and only there."""
+
+
 def mesh():
     made = dist.device_mesh.init_device_mesh("cuda", (2, 2), mesh_dim_names=("a", "b"))
     return made["a"].size(), made["b"].size()
@@ -525,7 +546,7 @@ def main():
     word = sys.argv[1] if len(sys.argv) > 1 else ""
     dist.init_process_group("nccl")
     wrong, done = 0, 0
-    for expression, expected in SMALL + LARGE + RANKS:
+    for expression, expected in SMALL + LARGE + GIVEN + RANKS:
         if word not in expression:
             continue
         done += 1

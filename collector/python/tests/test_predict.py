@@ -37,6 +37,22 @@ class CountsReadbacks(unittest.TestCase):
         self.assertEqual([(r["op"], r["count"], r["made_up"]) for r in rows], expected)
         self.assertEqual((rows[0]["file"], rows[0]["line"]), (__file__, here))
 
+    def test_values_are_given_by_the_end_of_a_path_and_a_line(self):
+        cases = [
+            ('[{"file": "train.py", "line": 3, "value": 2.5}]', 2.5),
+            ('[{"file": "code/train.py", "line": 3, "value": 1.0}]', 1.0),
+            ('[{"file": "./code/train.py", "line": 3, "value": 1.0}]', 1.0),
+            ('[{"file": "rain.py", "line": 3, "value": 1.0}]', None),
+            ('[{"file": "train.py", "line": 4, "value": 1.0}]', None),
+            ("no JSON", None),
+            ("", None),
+        ]
+        for text, expected in cases:
+            with mock.patch.dict(os.environ, VRAMSCOPE_PREDICT_VALUES=text):
+                found = Readbacks()
+            with mock.patch.object(found, "_line", return_value=("/code/train.py", 3)):
+                self.assertEqual(found.given(), expected, text)
+
     def test_without_a_line_of_the_program(self):
         found = Readbacks([os.path.dirname(os.path.abspath(__file__)), os.path.dirname(unittest.__file__), sys.prefix])
         with mock.patch.object(found, "_line", return_value=(None, None)):

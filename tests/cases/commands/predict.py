@@ -30,8 +30,11 @@ if variable("RANK"):
 if kind == "recovers":
     found["ended"] = "exit"
 found["readbacks"] = [{"file": "train.py", "line": 62, "op": "item", "count": 2, "made_up": True}]
-if kind == "raises":
-    found["ended"], found["error"] = "error", "ValueError: no such layer"
+if kind == "stages":  # The second half of the ranks needs more.
+    batch = "4" if found["rank"] >= found["world"] // 2 else "2"
+if kind in ("raises", "shows"):
+    error = "ValueError: no such layer" if kind == "raises" else variable("VRAMSCOPE_PREDICT_VALUES")
+    found["ended"], found["error"] = "error", error
 else:
     out = variable("VRAMSCOPE_OUT").replace("{rank}", str(found["rank"] or 0)).replace("{pid}", str(os.getpid()))
     run = ["run", "transformer", "layers=2", f"batch={batch}", "--steps", "3", "--capacity", f"{room}", "--out", out, "--json"]

@@ -70,6 +70,16 @@ fn whether_it_fits_and_what_with() -> Result<()> {
             ],
         ),
         ("--world-size 64 --rank 0,63 train.py run", 0, &["rank 0 of 64, device 0", "rank 63 of 64, device 0", "NCCL"]),
+        (
+            "--world-size 8 --rank all-classes train.py stages",
+            0,
+            &[
+                "rank 0 of 8, device 0",
+                "rank 4 of 8, device 0",
+                "rank 7 of 8",
+                "Ranks that are not listed are taken to be like one",
+            ],
+        ),
     ])
 }
 
@@ -91,6 +101,13 @@ fn what_can_not_be_told() -> Result<()> {
         ("--vary batch_size=1..9 train.py run --batch-size 2", 2, &["--vary and --fail-if-over need a limit"]),
         ("--card T4 --vary batch=1..9 train.py run", 2, &["the command line has no option batch. Write {batch}"]),
         ("--card T4 --vary batch=9 train.py run", 2, &["--vary \"batch=9\" is no range"]),
+        (
+            "--value a.py:3=true --value b.py:4=0.5 train.py shows",
+            2,
+            &[r#"[{"file":"a.py","line":3,"value":1.0},{"file":"b.py","line":4,"value":0.5}]"#],
+        ),
+        ("--value a.py=1 train.py run", 2, &["write a line and what it reads, such as train.py:62=0.5"]),
+        ("--world-size 8 --rank all train.py run", 2, &["write ranks such as 0 or 0,7,63, or all-classes"]),
         ("--world-size 8 --rank 8 train.py run", 2, &["--rank 8: the last rank of 8 is 7."]),
         ("tra.py run", 2, &["There is no script tra.py. Did you mean train.py?"]),
         ("--crad T4 train.py", 2, &["--crad", "--card"]),

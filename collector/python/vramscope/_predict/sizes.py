@@ -2,7 +2,8 @@
 
 They do not run on the device, where they would read a count that no kernel wrote. On small tensors their CPU kernel decides.
 On others, the answer is the one that allocates most: every element is selected, and all are different. For masks of which
-`choices` knows more, it is their share; for the rest, ``VRAMSCOPE_PREDICT_SELECTED`` is another share, from 0 to 1.
+`choices` knows more, it is their share; for the rest, ``VRAMSCOPE_PREDICT_SELECTED`` is another share, from 0 to 1. A value that
+is given for the line is the share in any case.
 Imports torch, so it is imported only after the program has done so.
 """
 
@@ -73,6 +74,9 @@ class Sizes:
 
     def _count(self, mask, number):
         """Returns how many of a number of elements a mask selects."""
+        given = self._readbacks.given()
+        if given is not None:
+            return round(number * min(max(given, 0.0), 1.0))
         share = self._choices.share(mask)
         return math.ceil(number * self._share) if share is None else round(number * share)
 

@@ -105,15 +105,20 @@ class Values:
         if tensor.is_cuda:
             is_true = self._storages.is_true((tensor,))
             self._readbacks.count("item", not is_true)
-            if is_true is None:
-                return torch.zeros((), dtype=tensor.dtype).item()
+            given = None if is_true else self._readbacks.given()
+            if given is not None or is_true is None:
+                return torch.full((), given or 0, dtype=tensor.dtype).item()
         return op.run(*args, **kwargs)
 
     def _compare(self, op, args, kwargs):
         if not args[0].is_cuda:
             return op.run(*args, **kwargs)
         done = self._computing.compute(op, args, kwargs)
-        self._readbacks.count(op.name.partition("::")[2], done is None or not done[1])
+        is_true = done is not None and done[1]
+        self._readbacks.count(op.name.partition("::")[2], not is_true)
+        given = None if is_true else self._readbacks.given()
+        if given is not None:
+            return bool(given)
         return args[0].shape == args[1].shape if done is None else done[0]
 
     def _unscale_(self, op, args, kwargs):

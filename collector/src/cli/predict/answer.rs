@@ -10,7 +10,7 @@ use trace::units::{Bytes, Count, counted, counted_as};
 use super::super::fit::Fit;
 use super::super::tune::Printed;
 use super::found::{Ended, Readback};
-use super::prediction::{DeviceMemory, Prediction, Process};
+use super::prediction::{DeviceMemory, Prediction, Process, SharedDevice};
 use super::target::AMPLE;
 use super::variable::Largest;
 
@@ -18,6 +18,8 @@ use super::variable::Largest;
 const READBACKS: usize = 5;
 /// The ranks that are listed.
 const RANKS: usize = 16;
+/// What NCCL takes, by the reports that `PREDICT.md` names.
+const NCCL: &str = "1 to 3 GiB on most machines, more with many groups of ranks or with NCCL's all-to-all";
 /// What no GPU has confirmed.
 const UNCONFIRMED: &str = "Predicted, not measured: no GPU has confirmed this kind of job yet.";
 
@@ -47,6 +49,9 @@ pub(super) struct Answer {
     /// The prediction for a device without a limit, if it does not fit within the limit.
     pub(super) unlimited: Option<Prediction>,
     pub(super) cards: Vec<CardFit>,
+    /// The ranks that were run to find all classes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tried: Vec<u64>,
     /// The allocator settings that serve it best.
     pub(super) tuning: Option<Printed>,
     /// The largest number that fits, if one was varied.
@@ -87,6 +92,12 @@ impl fmt::Display for Answer {
                 None => writeln!(f, "No card in the list has that much.")?,
             }
         }
+        if let Some(error) = self.unlimited.as_ref().and_then(Prediction::error) {
+            writeln!(
+                f,
+                "With more memory, it failed for another reason: {error}. It may need more than is said here."
+            )?;
+        }
         self.write_ranks(f)?;
         writeln!(f)?;
         match self.is_verbose {
@@ -100,7 +111,7 @@ impl fmt::Display for Answer {
         self.write_end(f, process)?;
         self.write_readbacks(f, &process.found.readbacks)?;
         if process.found.world.is_some_and(|world| world > 1) {
-            writeln!(f, "NCCL's buffers come on top: PyTorch does not allocate them, and they are not in this.")?;
+            writeln!(f, "NCCL's buffers come on top: {NCCL}.")?;
         }
         writeln!(f, "{UNCONFIRMED}")?;
         if self.is_verbose {
@@ -129,6 +140,14 @@ impl Answer {
                 format!(
                     "FITS after {} failed and the program went on; it can have {}",
                     counted(refused, "request"),
+                    Bytes(room)
+                )
+            }
+            Some(room) if self.fits == Some(false) && !self.prediction.has_failed() => {
+                let SharedDevice { device, processes, .. } = self.prediction.shared.unwrap_or_default();
+                format!(
+                    "DOES NOT FIT: {processes} processes use device {device} at the same time and need up to {}, but only {} is available",
+                    Bytes(self.needs),
                     Bytes(room)
                 )
             }
@@ -177,9 +196,20 @@ impl Answer {
             writeln!(f, "  {needs:>9}  {reserved:>9}  {allocated:>9}  {name}, device {}", memory.device)?;
         }
         match count.saturating_sub(RANKS) {
-            0 => Ok(()),
-            more => writeln!(f, "  {} more: add --json", Count(more as u64)),
+            0 => {}
+            more => writeln!(f, "  {} more: add --json", Count(more as u64))?,
         }
+        if !self.tried.is_empty() {
+            writeln!(f, "  Ranks that are not listed are taken to be like one of these.")?;
+        }
+        if let Some(SharedDevice { needs, device, processes }) = self.prediction.shared {
+            let needs = Bytes(needs);
+            writeln!(
+                f,
+                "  {processes} processes use device {device} at the same time: together up to {needs}, with a context for each."
+            )?;
+        }
+        Ok(())
     }
 
     /// Writes how far the program ran.
@@ -220,7 +250,10 @@ impl Answer {
             return Ok(());
         }
         let read = counted_as(made_up.len() as u64, "line reads", "lines read");
-        writeln!(f, "{read} values that no kernel computed. Where they decide what is done, a GPU may do otherwise:")?;
+        writeln!(
+            f,
+            "{read} values that no kernel computed. Where they decide what is done, a GPU may do otherwise (--value says what a line reads):"
+        )?;
         let shown = if self.is_verbose { made_up.len() } else { READBACKS };
         for readback in made_up.iter().take(shown) {
             let place = match (&readback.file, readback.line) {

@@ -9,8 +9,10 @@
 mod answer;
 mod environment;
 mod found;
+mod given;
 mod model;
 mod prediction;
+mod ranks;
 mod rehearsal;
 mod target;
 mod variable;
@@ -24,8 +26,10 @@ use clap::Args;
 
 use self::answer::{Answer, cards};
 use self::environment::Environment;
+use self::given::Given;
 use self::model::Model;
 use self::prediction::{Prediction, Process, tuned};
+use self::ranks::{Peaks, Ranks, classes};
 use self::rehearsal::{Output, Rehearsal, Rehearsed, new_folder};
 use self::target::Target;
 use self::variable::{Largest, Variable, Varied};
@@ -69,9 +73,9 @@ pub(super) struct Predict {
     /// Run as one rank of this many, in place of torchrun
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     world_size: Option<u64>,
-    /// Ranks to run as, one after the other: 0, or 0,7,63 [default: 0]
-    #[arg(long, value_name = "RANK", value_delimiter = ',', requires = "world_size")]
-    rank: Vec<u64>,
+    /// Ranks to run as, one after the other: 0, or 0,7,63; or all-classes, for one of each that needs other memory [default: 0]
+    #[arg(long, value_name = "RANKS", requires = "world_size")]
+    rank: Option<Ranks>,
     /// Stop after this many optimizer steps [default: when two in a row have the same peak]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
@@ -93,6 +97,10 @@ pub(super) struct Predict {
     /// Share of elements that a mask of unknown values selects, such as 0.25 for 2 of 8 experts [default: all]
     #[arg(long, value_name = "SHARE", value_parser = setting::share)]
     selected: Option<f64>,
+    /// What a line reads where no kernel computed it, such as train.py:62=0.5, true, or the share that a mask there selects; can
+    /// be repeated
+    #[arg(long, value_name = "FILE:LINE=VALUE")]
+    value: Vec<Given>,
     /// Folder for the recordings; it is made [default: one for temporary files]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -141,7 +149,7 @@ impl Predict {
         let command = Self::augment_args(clap::Command::new("predict"));
         let program = Program::of(&command, self.is_module, self.program.clone())?;
         let target = self.target(&program)?;
-        let ranks = self.ranks()?;
+        self.check_ranks()?;
         let variable = self.vary.as_deref().map(Variable::read).transpose()?;
         let limit = target.room.ok_or("--vary and --fail-if-over need a limit: name it with --card or --capacity.");
         let limited = (variable.is_some() || self.fail_if_over.is_some()).then_some(limit).transpose()?;
@@ -168,8 +176,12 @@ impl Predict {
             batches: self.batches,
             seconds: self.seconds,
             selected: self.selected,
+            values: given::written(&self.value),
         };
-        let runs = Runs { rehearsal, ranks, folder, count: std::cell::Cell::new(0) };
+        let mut runs = Runs { rehearsal, ranks: vec![None], folder, count: std::cell::Cell::new(0) };
+        if let Some(world) = self.world_size {
+            runs.ranks = self.ranks(world, &runs, &program, target)?.into_iter().map(Some).collect();
+        }
         let mut largest = None;
         let (program, (prediction, took)) = match variable.zip(limited) {
             None => {
@@ -190,6 +202,7 @@ impl Predict {
         };
         let needing = unlimited.as_ref().unwrap_or(&prediction).largest();
         let needs = needing.map_or(0, |(_, memory)| memory.needs);
+        let together = prediction.shared.map_or(0, |shared| shared.needs);
         let goal = if has_failed { GoalName::Fit } else { GoalName::Reserved };
         let tuning = match prediction.largest() {
             Some((Process { recording: Some(path), .. }, memory)) => {
@@ -197,20 +210,25 @@ impl Predict {
             }
             _ => None,
         };
-        let share = |room: u64| needs as f64 / room.max(1) as f64;
+        let share = |room: u64| needs.max(together) as f64 / room.max(1) as f64;
         Ok(Answer {
             sentence: String::new(),
             program: name,
             torch: environment.torch.clone(),
             card: target.card.map(|card| card.name),
             room: target.room,
-            fits: target.room.map(|_| !has_failed),
-            needs,
+            fits: target.room.map(|room| !has_failed && together <= room),
+            needs: needs.max(together),
             is_over: self.fail_if_over.zip(target.room).map(|(most, room)| share(room) > most),
             seconds: took.as_secs_f64(),
             prediction,
             unlimited,
-            cards: cards(needs, target.held_by_others),
+            cards: cards(needs.max(together), target.held_by_others),
+            tried: if self.rank == Some(Ranks::Classes) {
+                runs.ranks.iter().copied().flatten().collect()
+            } else {
+                Vec::new()
+            },
             tuning,
             largest,
             is_verbose: self.verbose,
@@ -238,14 +256,27 @@ impl Predict {
         Ok(Target { card, room, held_by_others, devices })
     }
 
-    /// Returns the ranks to run as; one of `None` without `--world-size`.
-    fn ranks(&self) -> Result<Vec<Option<u64>>, String> {
-        let Some(world) = self.world_size else { return Ok(vec![None]) };
-        if let Some(rank) = self.rank.iter().find(|rank| **rank >= world) {
-            return Err(format!("--rank {rank}: the last rank of {world} is {}.", world - 1));
+    fn check_ranks(&self) -> Result<(), String> {
+        let (Some(world), Some(Ranks::Listed(ranks))) = (self.world_size, &self.rank) else { return Ok(()) };
+        match ranks.iter().find(|rank| **rank >= world) {
+            Some(rank) => Err(format!("--rank {rank}: the last rank of {world} is {}.", world - 1)),
+            None => Ok(()),
         }
-        let ranks = if self.rank.is_empty() { &[0][..] } else { &self.rank };
-        Ok(ranks.iter().copied().map(Some).collect())
+    }
+
+    /// Returns the ranks to run as. For all classes, the program is run to find them.
+    fn ranks(&self, world: u64, runs: &Runs<'_>, program: &Program, target: Target) -> Result<Vec<u64>, String> {
+        match self.rank.clone().unwrap_or_default() {
+            Ranks::Listed(ranks) => Ok(ranks),
+            Ranks::Classes => {
+                // What a limit would change is not what makes a class.
+                let program = match self.vary.as_deref().map(Variable::read).transpose()? {
+                    Some(variable) => variable.within(program, variable.first())?,
+                    None => program.clone(),
+                };
+                classes(world, |rank| runs.peaks(&program, target.ample(), rank, world))
+            }
+        }
     }
 
     fn folder(&self, name: &str) -> Result<PathBuf, String> {
@@ -280,6 +311,7 @@ impl Runs<'_> {
             took += rehearsed.took;
             let found = Prediction::of(&rehearsed, target)?;
             all.failed_with = all.failed_with.or(found.failed_with);
+            all.shared = all.shared.max(found.shared);
             all.processes.extend(found.processes);
         }
         match all.largest() {
@@ -292,6 +324,18 @@ impl Runs<'_> {
                 },
             )),
         }
+    }
+
+    /// Runs the program as a rank. Returns the peaks of its devices; `None` if it failed.
+    fn peaks(&self, program: &Program, target: Target, rank: u64, world: u64) -> Result<Option<Peaks>, String> {
+        let _progress = Progress::new(format!("Running as rank {rank} of {world}"));
+        let rehearsed = self.rehearsal.run(program, target, Some(rank), (&self.next_folder()?, Output::Hidden))?;
+        let devices = rehearsed.processes.iter().flat_map(|found| &found.devices);
+        let mut peaks: Peaks = devices.map(|device| (device.allocated, device.reserved)).collect();
+        // A device has another number in another rank.
+        peaks.sort_unstable();
+        let has_failed = rehearsed.processes.iter().any(|found| found.error.is_some());
+        Ok((!has_failed && !peaks.is_empty()).then_some(peaks))
     }
 
     fn next_folder(&self) -> Result<PathBuf, String> {

@@ -9,6 +9,7 @@ use query::whatif::Outcome;
 use report::{DeviceReport, FileReport};
 use serde::Serialize;
 use trace::{DeviceTrace, Snapshot};
+use whatif::CONTEXT;
 
 use super::super::progress::Progress;
 use super::super::read::read;
@@ -26,6 +27,36 @@ pub(super) struct Prediction {
     /// The exit status with which the program told that it failed, where no process says why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) failed_with: Option<i32>,
+    /// The device where several processes need most together; `None` if each has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) shared: Option<SharedDevice>,
+}
+
+/// A device that several processes use at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct SharedDevice {
+    /// The bytes that they need together if all have their peaks at once, with the context of each but the first.
+    pub(super) needs: u64,
+    /// The device's number.
+    pub(super) device: i64,
+    /// The number of processes.
+    pub(super) processes: usize,
+}
+
+impl SharedDevice {
+    /// Returns the device where processes need most together, of their uses of devices: the number, when it began and ended, and the
+    /// bytes. Those that follow one another don't share it.
+    fn of(uses: &[(i64, (i64, i64), u64)]) -> Option<Self> {
+        // Most are there when one begins.
+        let at = |(device, (begin, _), _): (i64, (i64, i64), u64)| {
+            let there =
+                || uses.iter().filter(|(other, (from, to), _)| *other == device && (*from..=*to).contains(&begin));
+            let processes = there().count();
+            let contexts = CONTEXT * processes.saturating_sub(1) as u64;
+            Self { needs: there().map(|(.., needs)| needs).sum::<u64>() + contexts, device, processes }
+        };
+        uses.iter().map(|one| at(*one)).filter(|shared| shared.processes > 1).max()
+    }
 }
 
 /// A process that used the GPU.
@@ -49,6 +80,9 @@ pub(super) struct DeviceMemory {
     pub(super) out_of_memory: u64,
     /// The least memory with which the process runs as far as it ran, in bytes.
     pub(super) needs: u64,
+    /// When its first and its last event were, in microseconds.
+    #[serde(skip)]
+    pub(super) span: (i64, i64),
     /// The allocator's settings.
     pub(super) conf: String,
     /// The run under these settings, on the device that it ran on.
@@ -60,9 +94,12 @@ impl Prediction {
     /// Reads the recordings of a run. The error is a sentence for people.
     pub(super) fn of(rehearsed: &Rehearsed, target: Target) -> Result<Self, String> {
         let read_one = |found: &Found| Process::read(found, &rehearsed.folder, target);
-        let processes = rehearsed.processes.iter().map(read_one).collect::<Result<_, _>>()?;
+        let processes: Vec<Process> = rehearsed.processes.iter().map(read_one).collect::<Result<_, _>>()?;
         let failed_with = rehearsed.status.code().filter(|code| *code != 0);
-        Ok(Self { processes, failed_with })
+        let all = processes.iter().flat_map(|process| &process.memory);
+        let uses: Vec<_> = all.map(|memory| (memory.device, memory.span, memory.needs)).collect();
+        let shared = SharedDevice::of(&uses);
+        Ok(Self { processes, failed_with, shared })
     }
 
     /// Returns the process and the device that need most.
@@ -115,7 +152,7 @@ impl Process {
         for index in 0..snapshot.devices.len() {
             let is_used = |trace: &DeviceTrace| !trace.events.is_empty() && counters(trace.device).is_some();
             if snapshot.devices.get(index).is_some_and(is_used) {
-                subjects.push(subject(&mut snapshot, index, &header, target)?);
+                subjects.push((span(&snapshot, index), subject(&mut snapshot, index, &header, target)?));
             }
         }
         let shown = path.display().to_string();
@@ -125,7 +162,8 @@ impl Process {
         for mut report in report.devices {
             // Of the process without a GPU: its own memory is another than with one.
             report.outside = None;
-            let Some(subject) = subjects.iter().find(|subject| subject.device == report.device) else { continue };
+            let found = subjects.iter().find(|(_, subject)| subject.device == report.device);
+            let Some((span, subject)) = found else { continue };
             let counters = counters(report.device).unwrap_or_default();
             memory.push(DeviceMemory {
                 device: report.device,
@@ -133,6 +171,7 @@ impl Process {
                 peak_reserved: counters.reserved,
                 out_of_memory: counters.out_of_memory,
                 needs: subject.smallest_capacity(&subject.conf)?,
+                span: *span,
                 conf: subject.conf.clone(),
                 outcome: subject.run(&subject.conf)?,
                 report,
@@ -140,6 +179,12 @@ impl Process {
         }
         Ok(Self { found: found.clone(), recording: Some(shown), memory })
     }
+}
+
+/// Returns when the first and the last event of a device were, in microseconds.
+fn span(snapshot: &Snapshot, index: usize) -> (i64, i64) {
+    let times = || snapshot.devices.get(index).into_iter().flat_map(|trace| trace.events.time_us.iter());
+    (times().min().unwrap_or(0), times().max().unwrap_or(0))
 }
 
 /// Searches for the settings that serve a device's requests best.
@@ -155,4 +200,27 @@ fn subject(snapshot: &mut Snapshot, index: usize, header: &Header, target: Targe
     let mut subject = Subject::of(snapshot, index, header, None)?;
     (subject.capacity, subject.is_capacity_inferred) = (target.room, false);
     Ok(subject)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_on_one_device_need_their_sum_if_they_run_at_the_same_time() {
+        let shared = |needs, device, processes| {
+            Some(SharedDevice { needs: needs + CONTEXT * (processes as u64 - 1), device, processes })
+        };
+        for (uses, want) in [
+            (vec![], None),
+            (vec![(0, (0, 9), 5), (1, (0, 9), 5)], None),
+            // One after the other.
+            (vec![(0, (0, 4), 5), (0, (5, 9), 5)], None),
+            (vec![(0, (0, 5), 5), (0, (5, 9), 7)], shared(12, 0, 2)),
+            (vec![(0, (0, 9), 5), (1, (0, 9), 1), (1, (3, 4), 6), (1, (7, 8), 2)], shared(7, 1, 2)),
+            (vec![(0, (0, 9), 1), (0, (1, 9), 1), (0, (2, 9), 1)], shared(3, 0, 3)),
+        ] {
+            assert_eq!(SharedDevice::of(&uses), want, "{uses:?}");
+        }
+    }
 }

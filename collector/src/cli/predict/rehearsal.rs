@@ -34,6 +34,8 @@ pub(super) struct Rehearsal<'a> {
     pub(super) seconds: u64,
     /// The share of elements that a made-up mask selects.
     pub(super) selected: Option<f64>,
+    /// Values that are given, as Python reads them.
+    pub(super) values: Option<String>,
 }
 
 /// What becomes of what the program prints.
@@ -102,6 +104,7 @@ impl Rehearsal<'_> {
             ("VRAMSCOPE_PREDICT_WHOLE", whole),
             ("VRAMSCOPE_PREDICT_BATCHES", self.batches.map(|batches| batches.to_string())),
             ("VRAMSCOPE_PREDICT_SELECTED", self.selected.map(|share| share.to_string())),
+            ("VRAMSCOPE_PREDICT_VALUES", self.values.clone()),
         ] {
             match value {
                 Some(value) => command.env(name, value),

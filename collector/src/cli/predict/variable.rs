@@ -62,6 +62,11 @@ impl Variable {
         Ok(Self { name: name.trim().to_owned(), grid: Grid { first, step }, last })
     }
 
+    /// Returns the smallest number.
+    pub(super) const fn first(&self) -> u64 {
+        self.grid.first
+    }
+
     /// Returns a program with a number in its command line: in place of `{NAME}`, or as the value that the option or setting of
     /// this name has.
     pub(super) fn within(&self, program: &Program, value: u64) -> Result<Program, String> {
