@@ -19,7 +19,7 @@ const READBACKS: usize = 5;
 /// The ranks that are listed.
 const RANKS: usize = 16;
 /// What NCCL takes, by the reports that `PREDICT.md` names.
-const NCCL: &str = "1 to 3 GiB on most machines, more with many groups of ranks or with NCCL's all-to-all";
+const NCCL: &str = "users report 1.6 GB for one group of ranks, and 3 to 6 GB for several or with an all-to-all";
 /// What no GPU has confirmed.
 const UNCONFIRMED: &str = "Predicted, not measured: no GPU has confirmed this kind of job yet.";
 

@@ -43,17 +43,18 @@ impl FromStr for Ranks {
 pub(super) type Peaks = Vec<(u64, u64)>;
 
 /// Finds ranks of all classes among `world`. `peaks` runs the program as a rank; `None` if it failed. Returns them in ascending
-/// order: in a pipeline, a rank needs what the one before it has sent.
+/// order, rank 0 alone if that fails: in a pipeline, a rank needs what the one before it has sent.
 ///
 /// Programs arrange ranks in a grid: data times pipeline times tensor parallelism, say. What its dimensions are is not known, but
 /// each is a product of factors of `world`. So the grid with a dimension for each prime factor is a finer one, and a step along
 /// one of its dimensions is a step along one of the program's. Where such a step makes a difference to rank 0, all ranks along that
 /// dimension are taken. The last rank is taken too.
 pub(super) fn classes<E>(world: u64, mut peaks: impl FnMut(u64) -> Result<Option<Peaks>, E>) -> Result<Vec<u64>, E> {
-    let first = peaks(0)?;
+    // What fails as rank 0 tells why when it is run as that rank.
+    let Some(first) = peaks(0)? else { return Ok(vec![0]) };
     let mut different = Vec::new();
     for dimension in dimensions(world) {
-        if !first.as_ref().zip(peaks(dimension.stride)?.as_ref()).is_some_and(|(one, other)| are_alike(one, other)) {
+        if !peaks(dimension.stride)?.is_some_and(|other| are_alike(&first, &other)) {
             different.push(dimension);
         }
     }
@@ -165,6 +166,7 @@ mod tests {
     fn a_rank_that_fails_is_of_another_class() {
         let ranks = classes(4, |rank| Ok::<_, ()>((rank != 2).then(|| vec![(5, 5)])));
         assert_eq!(ranks, Ok(vec![0, 2, 3]));
+        assert_eq!(classes(4, |rank| Ok::<_, ()>((rank != 0).then(|| vec![(5, 5)]))), Ok(vec![0]));
         assert_eq!(classes(4, |_| Err("stopped")), Err("stopped"));
     }
 }
