@@ -45,7 +45,7 @@ class Computing:
             is_overwritten = any(tensor is one for one in overwritten)
             state = self._storages.written_state(tensor) if is_overwritten else self._storages.state(tensor)
             if state is None:
-                if tensor.nbytes > SMALL or tensor.layout is not torch.strided:
+                if tensor.layout is not torch.strided or tensor.nbytes > SMALL:
                     return None
                 # A part of a large tensor, whose values are not there: it counts as zeros.
                 is_true = False

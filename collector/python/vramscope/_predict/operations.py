@@ -10,7 +10,8 @@ import warnings
 
 import torch
 
-_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.BackendSelect)
+_KEY = torch._C.DispatchKey.BackendSelect
+_KEYS = torch._C.DispatchKeySet(_KEY)
 _With = torch._C._IncludeDispatchKeyGuard
 
 _INSIDE = "TESTING_ONLY_GenericMode"
@@ -21,7 +22,7 @@ _TRACING = torch._C.DispatchKey.PythonDispatcher
 _SetExcluded = torch._C._SetExcludeDispatchKeyGuard
 _is_excluded = torch._C._dispatch_tls_is_dispatch_key_excluded
 _is_included = torch._C._dispatch_tls_is_dispatch_key_included
-_BELOW = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
+_BELOW = torch._C._dispatch_keyset_full_after(_KEY)
 _META, _META_KEYS = torch.device("meta"), torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
 _Without = torch._C._ExcludeDispatchKeyGuard
 _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
@@ -51,6 +52,10 @@ LEFT_OUT = (
     "aten::sym_",
 )
 """Beginnings of names of operations that compute no values, or whose tensors are not plain."""
+
+
+ALSO_INSIDE = ("aten::_coalesce",)
+"""Operations that are run through their handlers also where a kernel calls them."""
 
 
 class Operation:
@@ -88,25 +93,34 @@ def intercept(choose):
         warnings.simplefilter("ignore")  # Kernels of this key are replaced on purpose.
         for name in torch._C._dispatch_get_all_op_names():
             namespace, _, rest = name.partition("::")
-            if namespace not in NAMESPACES or name.startswith(LEFT_OUT) or not _is_wanted(name):
+            if namespace not in NAMESPACES:
+                continue
+            is_made = _has_kernel(name, "BackendSelect") and name != "aten::_to_copy"
+            is_left_out = name.startswith(LEFT_OUT) or not _is_wanted(name)
+            if is_left_out and not is_made:
                 continue
             try:
                 operation = Operation(name)
             except RuntimeError:
                 continue
-            if _has_kernel(name, "BackendSelect") and name != "aten::_to_copy":
+            if is_made:
                 # With `BackendSelect` left out, nothing else would find the device of what is made of nothing.
                 operation.run = _on_device(operation)
                 libraries[namespace].impl(rest, operation.run, _INSIDE)
-            handler = choose(operation)
-            if handler is not None:
-                libraries[namespace].impl(rest, _kernel(operation, handler), "BackendSelect")
+            handler = None if is_left_out else choose(operation)
+            if handler is None:
+                continue
+            kernel = _kernel(operation, handler)
+            libraries[namespace].impl(rest, kernel, "BackendSelect")
+            if name in ALSO_INSIDE:
+                operation.run = closed(operation)  # By its name, it would come back here.
+                libraries[namespace].impl(rest, kernel, _INSIDE)
     return libraries
 
 
 def _is_wanted(name):
     """Returns whether a device has a kernel of an operation; others are done by several operations."""
-    return not _has_kernel(name, "CompositeImplicitAutograd") and any(
+    return name in ALSO_INSIDE or not _has_kernel(name, "CompositeImplicitAutograd") and any(
         _has_kernel(name, key) for key in ("CUDA", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
     )
 
@@ -149,6 +163,27 @@ def _on_device(operation):
 
     def kernel(*args, **kwargs):
         return redispatch(_keys_of_device(kwargs), *args, **kwargs)
+
+    return kernel
+
+
+def closed(operation):
+    """Returns what runs an operation's kernel; what that calls does not come to handlers."""
+    redispatch = operation.redispatch
+
+    def kernel(*args, **kwargs):
+        return redispatch(torch._C._dispatch_keys(_first_tensor(args)) & _BELOW, *args, **kwargs)
+
+    return kernel
+
+
+def opened(operation):
+    """Returns what runs an operation's kernel so that what that calls comes to handlers: it decides by what they return."""
+    run = closed(operation)
+
+    def kernel(*args, **kwargs):
+        with _SetExcluded(_KEY, False), _SetExcluded(_INSIDE_KEY, True):
+            return run(*args, **kwargs)
 
     return kernel
 
