@@ -19,6 +19,7 @@ import sys
 import threading
 
 from .. import _exit, _hook, _log
+from . import tracebacks
 
 _result = None
 
@@ -101,13 +102,18 @@ def number(name):
 
 
 def _watch_exceptions(result):
-    real = sys.excepthook
+    real, real_of_threads = sys.excepthook, threading.excepthook
 
     def excepthook(kind, error, trace):
         result.failed(error)
-        real(kind, error, trace)
+        with tracebacks.shortened(error):
+            real(kind, error, getattr(error, "__traceback__", None) or trace)
 
-    sys.excepthook = excepthook
+    def excepthook_of_threads(about):
+        with tracebacks.shortened(about.exc_value):
+            real_of_threads(about)
+
+    sys.excepthook, threading.excepthook = excepthook, excepthook_of_threads
 
 
 class Result:
