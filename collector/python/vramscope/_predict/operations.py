@@ -11,8 +11,6 @@ import warnings
 import torch
 
 _KEY = torch._C.DispatchKey.BackendSelect
-_KEYS = torch._C.DispatchKeySet(_KEY)
-_With = torch._C._IncludeDispatchKeyGuard
 
 _INSIDE = "TESTING_ONLY_GenericMode"
 """A key that nothing uses: it takes the place of `BackendSelect` for what kernels call."""
@@ -20,12 +18,19 @@ _INSIDE = "TESTING_ONLY_GenericMode"
 _INSIDE_KEY = torch._C._parse_dispatch_key(_INSIDE)
 _TRACING = torch._C.DispatchKey.PythonDispatcher
 _SetExcluded = torch._C._SetExcludeDispatchKeyGuard
+_set_excluded = torch._C._dispatch_tls_set_dispatch_key_excluded
+_set_included = torch._C._dispatch_tls_set_dispatch_key_included
 _is_excluded = torch._C._dispatch_tls_is_dispatch_key_excluded
 _is_included = torch._C._dispatch_tls_is_dispatch_key_included
 _BELOW = torch._C._dispatch_keyset_full_after(_KEY)
 _META, _META_KEYS = torch.device("meta"), torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
-_Without = torch._C._ExcludeDispatchKeyGuard
 _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+
+_STRIDED = (None, torch.strided)
+_empty_strided = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
+
+EMPTY = "aten::empty.memory_format"
+"""What kernels make most tensors with."""
 
 NAMESPACES = ("aten", "c10d", "_c10d_functional")
 
@@ -106,15 +111,15 @@ def intercept(choose):
             if is_made:
                 # With `BackendSelect` left out, nothing else would find the device of what is made of nothing.
                 operation.run = _on_device(operation)
-                libraries[namespace].impl(rest, operation.run, _INSIDE)
+                inside = _empty(operation.run) if name == EMPTY and _empty_strided is not None else operation.run
+                libraries[namespace].impl(rest, inside, _INSIDE)
             handler = None if is_left_out else choose(operation)
             if handler is None:
                 continue
-            kernel = _kernel(operation, handler)
-            libraries[namespace].impl(rest, kernel, "BackendSelect")
+            libraries[namespace].impl(rest, _kernel(operation, handler), "BackendSelect")
             if name in ALSO_INSIDE:
                 operation.run = closed(operation)  # By its name, it would come back here.
-                libraries[namespace].impl(rest, kernel, _INSIDE)
+                libraries[namespace].impl(rest, _kernel(operation, handler, True), _INSIDE)
     return libraries
 
 
@@ -125,7 +130,8 @@ def _is_wanted(name):
     )
 
 
-def _kernel(operation, handler):
+def _kernel(operation, handler, is_inside=False):
+    """Returns what runs an operation through a handler. `is_inside`: where a kernel calls it."""
     redispatch = operation.redispatch
 
     def kernel(*args, **kwargs):
@@ -139,11 +145,18 @@ def _kernel(operation, handler):
             except RuntimeError as error:
                 if "Unable to cast" not in str(error):  # Where PyTorch gives a number for a tensor, only `run` takes it.
                     raise
-        with _Without(_KEYS), _With(_INSIDE_KEY):
+        # Not by guards, which take twice the time.
+        _set_excluded(_KEY, True)
+        _set_included(_INSIDE_KEY, True)
+        try:
             if _is_excluded(_INSIDE_KEY):  # As where a tensor subclass runs the operations on what it holds.
                 with _SetExcluded(_INSIDE_KEY, False):
                     return handler(operation, args, kwargs)
             return handler(operation, args, kwargs)
+        finally:
+            if not is_inside:
+                _set_included(_INSIDE_KEY, False)
+                _set_excluded(_KEY, False)
 
     return kernel
 
@@ -167,6 +180,25 @@ def _on_device(operation):
     return kernel
 
 
+def _empty(run):
+    """Returns what makes empty tensors for kernels, past the dispatcher where it can: they make many."""
+    contiguous = (None, torch.contiguous_format)
+    current_device = torch._C._cuda_getDevice
+
+    def kernel(size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+        if device is None or dtype is None or device.type != "cuda" or pin_memory or layout not in _STRIDED:
+            return run(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format)
+        if memory_format not in contiguous or device.index is not None and device.index != current_device():
+            return run(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format)
+        strides, stride = [], 1
+        for one in reversed(size):
+            strides.append(stride)
+            stride *= one or 1
+        return _empty_strided(tuple(size), tuple(strides[::-1]), dtype)
+
+    return kernel
+
+
 def closed(operation):
     """Returns what runs an operation's kernel; what that calls does not come to handlers."""
     redispatch = operation.redispatch
@@ -183,7 +215,10 @@ def opened(operation):
 
     def kernel(*args, **kwargs):
         with _SetExcluded(_KEY, False), _SetExcluded(_INSIDE_KEY, True):
-            return run(*args, **kwargs)
+            try:
+                return run(*args, **kwargs)
+            finally:
+                _set_included(_INSIDE_KEY, True)  # The last operation inside has left the key.
 
     return kernel
 
