@@ -26,11 +26,8 @@ _BELOW = torch._C._dispatch_keyset_full_after(_KEY)
 _META, _META_KEYS = torch.device("meta"), torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
 _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 
-_STRIDED = (None, torch.strided)
-_empty_strided = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
-
-EMPTY = "aten::empty.memory_format"
-"""What kernels make most tensors with."""
+_empty_strided_cuda = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
+_current_device = torch._C._cuda_getDevice
 
 NAMESPACES = ("aten", "c10d", "_c10d_functional")
 
@@ -111,8 +108,8 @@ def intercept(choose):
             if is_made:
                 # With `BackendSelect` left out, nothing else would find the device of what is made of nothing.
                 operation.run = _on_device(operation)
-                inside = _empty(operation.run) if name == EMPTY and _empty_strided is not None else operation.run
-                libraries[namespace].impl(rest, inside, _INSIDE)
+                make = MAKING.get(name) if _empty_strided_cuda is not None else None
+                libraries[namespace].impl(rest, operation.run if make is None else make(operation.run), _INSIDE)
             handler = None if is_left_out else choose(operation)
             if handler is None:
                 continue
@@ -181,22 +178,48 @@ def _on_device(operation):
 
 
 def _empty(run):
-    """Returns what makes empty tensors for kernels, past the dispatcher where it can: they make many."""
-    contiguous = (None, torch.contiguous_format)
-    current_device = torch._C._cuda_getDevice
+    """Returns what makes empty tensors for kernels, past the dispatcher where it can."""
 
-    def kernel(size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
-        if device is None or dtype is None or device.type != "cuda" or pin_memory or layout not in _STRIDED:
-            return run(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format)
-        if memory_format not in contiguous or device.index is not None and device.index != current_device():
-            return run(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format)
+    def kernel(size, **kwargs):
+        if not _is_plain(kwargs):
+            return run(size, **kwargs)
         strides, stride = [], 1
         for one in reversed(size):
             strides.append(stride)
             stride *= one or 1
-        return _empty_strided(tuple(size), tuple(strides[::-1]), dtype)
+        strides.reverse()
+        return _empty_strided_cuda(tuple(size), tuple(strides), kwargs["dtype"])
 
     return kernel
+
+
+def _empty_strided(run):
+    """Returns what makes empty tensors with strides for kernels, past the dispatcher where it can."""
+
+    def kernel(size, stride, **kwargs):
+        if not _is_plain(kwargs):
+            return run(size, stride, **kwargs)
+        return _empty_strided_cuda(tuple(size), tuple(stride), kwargs["dtype"])
+
+    return kernel
+
+
+def _is_plain(kwargs):
+    """Returns whether a tensor is to be as most are: on the device that is current, in the usual order."""
+    device = kwargs.get("device")
+    return (
+        device is not None
+        and device.type == "cuda"
+        and device.index in (None, _current_device())
+        and kwargs.get("dtype") is not None
+        and kwargs.get("layout") in (None, torch.strided)
+        and kwargs.get("memory_format") in (None, torch.contiguous_format)
+        and not kwargs.get("pin_memory")
+    )
+
+
+MAKING = {"aten::empty.memory_format": _empty, "aten::empty_strided": _empty_strided}
+"""What kernels make most tensors with."""
 
 
 def closed(operation):
