@@ -26,8 +26,9 @@ _BELOW = torch._C._dispatch_keyset_full_after(_KEY)
 _META, _META_KEYS = torch.device("meta"), torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
 _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 
-_empty_strided_cuda = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
+_STRIDED, _CONTIGUOUS = (None, torch.strided), (None, torch.contiguous_format)
 _current_device = torch._C._cuda_getDevice
+_MAKERS = {kind: getattr(torch._C._dynamo.guards, f"_empty_strided_{kind}", None) for kind in ("cuda", "cpu")}
 
 NAMESPACES = ("aten", "c10d", "_c10d_functional")
 
@@ -71,6 +72,7 @@ class Operation:
         self.name, self.arguments, self.returns = schema.name, schema.arguments, schema.returns
         self.run, _, tags = torch._C._get_operation_overload(base, overload)
         self.tags = set(tags)
+        self.is_random = torch.Tag.nondeterministic_seeded in self.tags
         self.redispatch = torch._C._dispatch_find_schema_or_throw(base, overload).redispatch_boxed
 
     def is_writing(self):
@@ -108,7 +110,7 @@ def intercept(choose):
             if is_made:
                 # With `BackendSelect` left out, nothing else would find the device of what is made of nothing.
                 operation.run = _on_device(operation)
-                make = MAKING.get(name) if _empty_strided_cuda is not None else None
+                make = MAKING.get(name)
                 libraries[namespace].impl(rest, operation.run if make is None else make(operation.run), _INSIDE)
             handler = None if is_left_out else choose(operation)
             if handler is None:
@@ -181,14 +183,15 @@ def _empty(run):
     """Returns what makes empty tensors for kernels, past the dispatcher where it can."""
 
     def kernel(size, **kwargs):
-        if not _is_plain(kwargs):
+        make = _maker(kwargs)
+        if make is None:
             return run(size, **kwargs)
         strides, stride = [], 1
         for one in reversed(size):
             strides.append(stride)
             stride *= one or 1
         strides.reverse()
-        return _empty_strided_cuda(tuple(size), tuple(strides), kwargs["dtype"])
+        return make(tuple(size), tuple(strides), kwargs["dtype"])
 
     return kernel
 
@@ -197,25 +200,20 @@ def _empty_strided(run):
     """Returns what makes empty tensors with strides for kernels, past the dispatcher where it can."""
 
     def kernel(size, stride, **kwargs):
-        if not _is_plain(kwargs):
-            return run(size, stride, **kwargs)
-        return _empty_strided_cuda(tuple(size), tuple(stride), kwargs["dtype"])
+        make = _maker(kwargs)
+        return run(size, stride, **kwargs) if make is None else make(tuple(size), tuple(stride), kwargs["dtype"])
 
     return kernel
 
 
-def _is_plain(kwargs):
-    """Returns whether a tensor is to be as most are: on the device that is current, in the usual order."""
-    device = kwargs.get("device")
-    return (
-        device is not None
-        and device.type == "cuda"
-        and device.index in (None, _current_device())
-        and kwargs.get("dtype") is not None
-        and kwargs.get("layout") in (None, torch.strided)
-        and kwargs.get("memory_format") in (None, torch.contiguous_format)
-        and not kwargs.get("pin_memory")
-    )
+def _maker(kwargs):
+    """Returns what makes a tensor as most are, on the device that is current and in the usual order; None for others."""
+    get = kwargs.get
+    device = get("device")
+    if device is None or get("pin_memory") or get("dtype") is None or get("layout") not in _STRIDED or get("memory_format") not in _CONTIGUOUS:
+        return None
+    kind, index = device.type, device.index
+    return _MAKERS.get(kind) if index is None or kind == "cuda" and index == _current_device() else None
 
 
 MAKING = {"aten::empty.memory_format": _empty, "aten::empty_strided": _empty_strided}
