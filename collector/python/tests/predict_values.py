@@ -105,6 +105,15 @@ SMALL = [
     ("autocast()", (torch.bfloat16, [[2.0, 2.0], [2.0, 2.0]])),
     ("fitted()", True),
     ("flag_of_made_up()", True),
+    ("torch.normal(torch.ones(3, device=D), torch.zeros(3, device=D)).tolist()", [1.0, 1.0, 1.0]),
+    ("torch.linalg.eig(torch.diag(torch.tensor([2.0, 3.0], device=D))).eigenvalues.real.tolist()", [2.0, 3.0]),
+    ("torch.linalg.lstsq(*small_system()).solution.tolist()", [[[2.0], [3.0]]] * 2),
+    ("torch.matrix_exp(torch.zeros(2, 2, 2, device=D)).tolist()", [[[1.0, 0.0], [0.0, 1.0]]] * 2),
+    ("sparse().coalesce().indices().tolist()", [[0, 1], [2, 0]]),
+    ("sparse().coalesce().values().tolist()", [4.0, 2.0]),
+    ("sparse().cpu().to(D).coalesce().values().tolist()", [4.0, 2.0]),
+    ("sparse().mul_(2).zero_()._nnz()", 0),
+    ("torch.eye(2, device=D).to_sparse().indices().tolist()", [[0, 1], [0, 1]]),
     ("fake()", (2, 3)),
 ]
 
@@ -141,6 +150,21 @@ LARGE = [
     ("after_stale()", 16),
     ("routed(1 << 15)", ([8192] * 8, [8192] * 8, [8192] * 8, 8192, 8192, 8192, 65536)),
     ("routed(1 << 10)", ([256] * 8, [256] * 8, [256] * 8, 256, 256, 256, 2048)),
+    ("torch.normal(torch.randn(1 << 20, device=D), torch.rand(1 << 20, device=D)).shape", (1 << 20,)),
+    ("torch.normal(0.0, torch.randn(1 << 20, device=D)).shape", (1 << 20,)),
+    ("torch.normal(torch.randn(8, 1 << 18, device=D), torch.ones(1, device=D)).shape", (8, 1 << 18)),
+    ("[tuple(one.shape) for one in torch.linalg.eig(torch.randn(2, 200, 200, device=D))]", [(2, 200), (2, 200, 200)]),
+    ("[one.dtype for one in torch.linalg.eig(torch.randn(512, 512, device=D))]", [torch.complex64] * 2),
+    ("[tuple(torch.linalg.lstsq(*taller(n, k)).solution.shape) for n, k in ((64, 256), (64, 64), (256, 64))]", [(64, k, 8) for k in (256, 64, 64)]),
+    ("torch.matrix_exp(torch.randn(64, 64, 64, device=D)).shape", (64, 64, 64)),
+    ("needed(lambda: torch.matrix_exp(torch.empty(512, 512, device=D))) >= 8 << 20", True),
+    ("made_sparse(1 << 20).coalesce()._nnz()", 1 << 20),
+    ("made_sparse(1 << 20, size=100).coalesce()._nnz()", 100 * 100),
+    ("made_sparse(1 << 20).coalesce().is_coalesced()", True),
+    ("needed(lambda: made_sparse(1 << 20).coalesce()) >= 64 << 20", True),
+    ("torch.sparse.mm(made_sparse(1 << 20), torch.randn(5000, 8, device=D)).shape", (5000, 8)),
+    ("torch.sparse_coo_tensor(pairs(), torch.randn(3, 1 << 17, device=D)).coalesce().values().shape", (2, 1 << 17)),
+    ("torch.randn(512, 512, device=D).to_sparse()._nnz()", 512 * 512),
     ("torch.randn(1 << 20, device=D).topk(3).indices.tolist()", [0, 0, 0]),
 ]
 
@@ -364,6 +388,36 @@ def fake():
         return tuple((x * 2.0 + torch.zeros(3, device=D)).shape)
 
 
+def small_system():
+    """Two systems of equations with the solutions 2 and 3."""
+    return (2 * torch.eye(2, device=D)).expand(2, 2, 2), torch.tensor([[4.0], [6.0]], device=D).expand(2, 2, 1)
+
+
+def taller(rows, columns):
+    return torch.randn(64, rows, columns, device=D), torch.randn(64, rows, 8, device=D)
+
+
+def pairs():
+    """Indices of which two are the same."""
+    return torch.tensor([[0, 1, 0], [2, 0, 2]], device=D)
+
+
+def sparse():
+    return torch.sparse_coo_tensor(pairs(), torch.tensor([1.0, 2.0, 3.0], device=D), (2, 3))
+
+
+def made_sparse(number, size=5000):
+    return torch.sparse_coo_tensor(torch.randint(size, (2, number), device=D), torch.randn(number, device=D), (size, size))
+
+
+def needed(run):
+    """Returns how many bytes more than before are allocated at most while something runs."""
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    run()
+    return torch.cuda.max_memory_allocated() - before
+
+
 def put_by_mask():
     x = torch.zeros(1 << 20, device=D)
     x[x > 0] = 1
@@ -507,6 +561,12 @@ GIVEN = [
     ("(torch.randn(1000, 1000, device=D) * 2).sum().item()", 0.0),
 ]
 """What is given is read where no kernel computed it, and only there."""
+
+
+def convolved():
+    before = prediction._result._values.has_convolved
+    torch.nn.Conv2d(3, 8, 3, device=D)(torch.randn(2, 3, 32, 32, device=D))
+    return before, prediction._result._values.has_convolved
 
 
 def mesh():

@@ -3,16 +3,18 @@
 import importlib
 import itertools
 import json
+import linecache
 import os
 import pathlib
 import sys
 import tempfile
+import traceback
 import types
 import unittest
 from unittest import mock
 
 from vramscope import _hook
-from vramscope._predict import batches, start
+from vramscope._predict import batches, start, tracebacks
 from vramscope._predict.readbacks import Readbacks
 from vramscope._predict.steps import PATIENCE, Steps
 
@@ -192,6 +194,57 @@ class WritesItsResult(unittest.TestCase):
             os._exit(0)
         os.waitpid(child, 0)
         self.assertFalse(os.path.exists(self.folder))
+
+
+class ShortensTracebacks(unittest.TestCase):
+    def handler(self, line):
+        """Returns a function of the package that runs another one."""
+        file = os.path.join(os.path.dirname(start.__file__), "of_a_test.py")
+        lines = ["def handler(run, *args):\n", f"    {line}\n"]
+        linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
+        self.addCleanup(linecache.cache.pop, file, None)
+        found = {}
+        exec(compile("".join(lines), file, "exec"), found)
+        return found["handler"]
+
+    def add(self, _):
+        raise ValueError("sizes differ")
+
+    def failure(self, line):
+        try:
+            self.handler(line)(self.add, 1)
+        except ValueError as first:
+            try:
+                self.handler(line)(self.add, 2)
+            except ValueError as error:
+                self.assertIs(error.__context__, first)
+                return error
+
+    def names(self, error):
+        return [one.name for one in traceback.extract_tb(error.__traceback__)]
+
+    def test_of_what_failed_and_of_what_led_to_it(self):
+        error = self.failure("return run(*args)")
+        whole = ["failure", "handler", "add"]
+        with tracebacks.shortened(error):
+            for one in (error, error.__context__):
+                self.assertEqual(self.names(one), ["failure", "add"])
+        for one in (error, error.__context__):
+            self.assertEqual(self.names(one), whole)
+
+    def test_not_of_the_packages_own_faults(self):
+        error = self.failure("return [one(args) for one in (run,)][0]")
+        with tracebacks.shortened(error):
+            self.assertIn("handler", self.names(error))
+
+    def test_where_python_prints_them(self):
+        printed, failed = [], []
+        hooks = {"excepthook": lambda kind, error, trace: printed.append(self.names(error))}
+        with mock.patch.multiple(sys, **hooks), mock.patch.object(start.threading, "excepthook"):
+            start._watch_exceptions(types.SimpleNamespace(failed=failed.append))
+            error = self.failure("return run(*args)")
+            sys.excepthook(type(error), error, error.__traceback__)
+        self.assertEqual((printed, failed), ([["failure", "add"]], [error]))
 
 
 class RepeatsBatches(unittest.TestCase):

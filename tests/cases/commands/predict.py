@@ -29,6 +29,7 @@ if variable("RANK"):
     found["rank"], found["world"] = int(variable("RANK")), int(variable("WORLD_SIZE"))
 if kind == "recovers":
     found["ended"] = "exit"
+found["convolutions"] = True
 found["readbacks"] = [{"file": "train.py", "line": 62, "op": "item", "count": 2, "made_up": True}]
 if kind == "stages":  # The second half of the ranks needs more.
     batch = "4" if found["rank"] >= found["world"] // 2 else "2"

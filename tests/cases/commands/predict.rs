@@ -67,6 +67,7 @@ fn whether_it_fits_and_what_with() -> Result<()> {
                 "It was stopped after 3 steps, since two in a row had the same peak",
                 " (as far as it ran: 3 steps)",
                 "train.py:62  item, 2 times",
+                "cuDNN's workspaces for convolutions come on top",
             ],
         ),
         ("--world-size 64 --rank 0,63 train.py run", 0, &["rank 0 of 64, device 0", "rank 63 of 64, device 0", "NCCL"]),

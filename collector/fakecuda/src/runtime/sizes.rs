@@ -1,14 +1,14 @@
 //! How much memory an operation of NVIDIA's libraries asks for beside its arguments: none. What a GPU's would take is not known
-//! without them.
+//! without them. And what else they say by writing a zero.
 
-/// Functions that write one size, or two, of 0 bytes. `_` stands for each argument before it; those behind it are not listed.
+/// Functions that write one zero, or several. `_` stands for each argument before it; those behind it are not listed.
 macro_rules! needs_nothing {
     ($($before:tt $size:ty, $sizes:tt: $($name:ident)*;)*) => {$($(function! { $name $before $size, $sizes })*)*};
 }
 
 macro_rules! function {
     ($name:ident [$($before:tt)*] $size:ty, [$($sizes:ident)*]) => {
-        #[doc = concat!("`", stringify!($name), "`: 0 bytes.")]
+        #[doc = concat!("`", stringify!($name), "`: writes 0.")]
         ///
         /// # Safety
         /// The pointers for sizes may be written to.
@@ -29,6 +29,14 @@ needs_nothing! {
     [_ _ _ _ _ _ _ _] usize, [bytes]:
         cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize cudnnGetCTCLossWorkspaceSize;
     [_ _ _ _ _ _ _ _ _ _] usize, [bytes]: cudnnGetBatchNormalizationBackwardExWorkspaceSize;
+}
+
+// cuBLAS: what it says of its arguments, on the host. All of them are as they should be.
+needs_nothing! {
+    [_ _ _ _ _ _] i32, [wrong]: cublasSgeqrfBatched cublasDgeqrfBatched cublasCgeqrfBatched cublasZgeqrfBatched;
+    [_ _ _ _ _ _ _ _ _] i32, [wrong]:
+        cublasSgelsBatched cublasDgelsBatched cublasCgelsBatched cublasZgelsBatched
+        cublasSgetrsBatched cublasDgetrsBatched cublasCgetrsBatched cublasZgetrsBatched;
 }
 
 // cuSOLVER. Of two sizes, the first is on the device and the second on the host.

@@ -8,7 +8,7 @@ import math
 import torch
 
 from . import operations
-from .storages import SMALL, alias, cuda_device, has_small, is_small, most
+from .storages import SMALL, alias, cuda_device, has_small, is_small, most, write
 
 FEW = 1 << 10
 """The most bytes of made-up numbers that are computed with, other than integers and flags."""
@@ -39,13 +39,14 @@ class Computing:
         The values of the tensors `overwritten` do not count for the truth."""
         found = []
         args = [on_cpu(a, found) for a in args]
-        kwargs = {name: on_cpu(a, found) for name, a in kwargs.items()}
+        if kwargs:
+            kwargs = {name: on_cpu(a, found) for name, a in kwargs.items()}
         is_true, absent = True, []
         for tensor in found:
-            is_overwritten = any(tensor is one for one in overwritten)
+            is_overwritten = bool(overwritten) and any(tensor is one for one in overwritten)
             state = self._storages.written_state(tensor) if is_overwritten else self._storages.state(tensor)
             if state is None:
-                if tensor.nbytes > SMALL or tensor.layout is not torch.strided:
+                if tensor.layout is not torch.strided or tensor.nbytes > SMALL:
                     return None
                 # A part of a large tensor, whose values are not there: it counts as zeros.
                 is_true = False
@@ -59,7 +60,8 @@ class Computing:
             return None
         try:
             args = [_aliases(a, absent) for a in args]
-            kwargs = {name: _aliases(a, absent) for name, a in kwargs.items()}
+            if kwargs:
+                kwargs = {name: _aliases(a, absent) for name, a in kwargs.items()}
             return self._call(op, args, kwargs), is_true
         except Exception as error:  # Also where a GPU's kernel would fail without a word, as with an index too large.
             if isinstance(error, NotImplementedError) or "not implemented" in str(error):
@@ -69,7 +71,7 @@ class Computing:
     def _call(self, op, args, kwargs):
         """Runs an operation on the CPU, without effect on the program's random numbers."""
         function = SUBSTITUTES.get(op.name, op.run)
-        if torch.Tag.nondeterministic_seeded not in op.tags or function is not op.run:
+        if not op.is_random or function is not op.run:
             return function(*args, **kwargs)
         if any(a.name == "generator" for a in op.arguments):
             return function(*args, **dict(kwargs, generator=self._generator))
@@ -88,7 +90,13 @@ class Computing:
         if type(out) is Tensor:
             if out.layout is not torch.strided or out.nbytes > most(out) or not out.is_cuda:
                 return out
-        elif type(out) not in (tuple, list) or not has_small(out):
+            done = self.compute(op, args, kwargs)
+            if done is None or not done[1] and op.name in CHECKS:
+                self._storages.make_up(out, 1 if op.name in MADE_UP_AS_ONE else 0)
+            else:
+                self._fill_one(out, done[0], done[1])
+            return out
+        if type(out) not in (tuple, list) or not has_small(out):
             return out
         outs = operations.flat((out,))
         done = None
@@ -141,18 +149,18 @@ class Computing:
     def _fill(self, outs, results, is_true):
         """Writes results of the CPU into the small new tensors that the operation returned."""
         for out, result in zip(outs, results):
-            if not is_small(out):
-                continue
-            if not isinstance(result, Tensor) or result.shape != out.shape:
-                self._storages.make_up(out)
-                continue
-            if not is_true and out.nbytes > SMALL:
-                self._storages.make_up(out)
-                continue
-            if not is_true and result.is_floating_point():
-                result = torch.nan_to_num(result, 0.0, 0.0, 0.0)
-            alias(out).copy_(result)
-            self._storages.settle(out, is_true)
+            if is_small(out):
+                self._fill_one(out, result, is_true)
+
+    def _fill_one(self, out, result, is_true):
+        """Writes a result of the CPU into a small new tensor."""
+        if not isinstance(result, Tensor) or result.shape != out.shape or not is_true and out.nbytes > SMALL:
+            self._storages.make_up(out)
+            return
+        if not is_true and result.is_floating_point():
+            result.nan_to_num_(0.0, 0.0, 0.0)
+        write(out, result)
+        self._storages.settle(out, is_true)
 
     def moved(self, op, args, kwargs):
         """Returns what the CPU kernel gives, in new CUDA tensors, without running the operation; None if it can't be computed."""
@@ -194,7 +202,7 @@ def _aliases(argument, absent):
     if isinstance(argument, Tensor):
         if not argument.is_cuda:
             return argument
-        is_absent = any(argument is one for one in absent)
+        is_absent = bool(absent) and any(argument is one for one in absent)
         return torch.zeros(argument.shape, dtype=argument.dtype) if is_absent else alias(argument)
     if isinstance(argument, list):
         return [_aliases(one, absent) for one in argument]

@@ -4,6 +4,10 @@ Large copies are not made, in either direction: only the memory for the result i
 Imports torch, so it is imported only after the program has done so.
 """
 
+import contextlib
+import math
+import threading
+
 import torch
 
 from .computing import CPU
@@ -15,6 +19,16 @@ class Copies:
 
     def __init__(self, storages, computing, readbacks):
         self._storages, self._computing, self._readbacks = storages, computing, readbacks
+        self._thread = threading.local()
+
+    @contextlib.contextmanager
+    def infinite(self):
+        """Numbers that are made up and copied to the CPU are infinite meanwhile, in this thread."""
+        self._thread.is_infinite = True
+        try:
+            yield
+        finally:
+            self._thread.is_infinite = False
 
     def handlers(self):
         """Returns what runs an operation, by its name."""
@@ -26,9 +40,15 @@ class Copies:
             if device is not None and device.type == "cpu":
                 return self._to_cpu(op, args, kwargs)
             return self._computing.fresh(op, args, kwargs)
-        if source.device.type != "cpu" or source.layout is not torch.strided:
+        if source.device.type != "cpu":
             return op.run(*args, **kwargs)
         is_to_cuda = device is not None and device.type == "cuda"
+        if source.layout is not torch.strided:
+            out = op.run(*args, **kwargs)
+            if is_to_cuda and out.layout is torch.sparse_coo:
+                self._fill(out._indices(), source._indices())
+                self._fill(out._values(), source._values())
+            return out
         dtype = kwargs.get("dtype") or source.dtype
         size = source.numel() * dtype.itemsize
         if is_to_cuda and size > MOST.get(dtype, SMALL) or self._storages.is_blank(source) and (device is None or device.type == "cpu"):
@@ -38,10 +58,15 @@ class Copies:
                 return torch.empty_like(source, **named)
             return self._storages.set_blank(torch.empty_like(source, pin_memory=bool(kwargs.get("pin_memory")), **named))
         out = op.run(*args, **kwargs)
-        if is_to_cuda and is_small(out):
+        if is_to_cuda:
+            self._fill(out, source)
+        return out
+
+    def _fill(self, out, source):
+        """Gives a new CUDA tensor the values of one on the CPU, if it is small."""
+        if is_small(out):
             alias(out).copy_(source)
             self._storages.settle(out, True)
-        return out
 
     def _to_cpu(self, op, args, kwargs):
         source = args[0]
@@ -55,12 +80,14 @@ class Copies:
         if is_true is None and source.is_contiguous() and not kwargs.get("pin_memory") and source.nbytes > BLANK:
             return self._storages.set_blank(torch.empty_like(source, dtype=kwargs.get("dtype"), device=CPU))
         out = op.run(*args, **kwargs)
+        if not is_true and out.is_floating_point() and getattr(self._thread, "is_infinite", False):
+            return out.fill_(math.inf)
         return out.zero_() if is_true is None else out.copy_(alias(source))
 
     def _copy_(self, op, args, kwargs):
         to, source = args[0], args[1]
         if to.is_cuda:
-            if source.is_cuda:
+            if source.is_cuda or to.layout is not torch.strided:
                 return self._computing.write(op, args, kwargs, (to,), True)
             if to.nbytes > most(to) and to.is_contiguous() and (to.dtype is not source.dtype or not source.is_contiguous()):
                 return to  # Only the conversion on the CPU would take time.

@@ -10,8 +10,7 @@ import warnings
 
 import torch
 
-_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.BackendSelect)
-_With = torch._C._IncludeDispatchKeyGuard
+_KEY = torch._C.DispatchKey.BackendSelect
 
 _INSIDE = "TESTING_ONLY_GenericMode"
 """A key that nothing uses: it takes the place of `BackendSelect` for what kernels call."""
@@ -19,12 +18,17 @@ _INSIDE = "TESTING_ONLY_GenericMode"
 _INSIDE_KEY = torch._C._parse_dispatch_key(_INSIDE)
 _TRACING = torch._C.DispatchKey.PythonDispatcher
 _SetExcluded = torch._C._SetExcludeDispatchKeyGuard
+_set_excluded = torch._C._dispatch_tls_set_dispatch_key_excluded
+_set_included = torch._C._dispatch_tls_set_dispatch_key_included
 _is_excluded = torch._C._dispatch_tls_is_dispatch_key_excluded
 _is_included = torch._C._dispatch_tls_is_dispatch_key_included
-_BELOW = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
+_BELOW = torch._C._dispatch_keyset_full_after(_KEY)
 _META, _META_KEYS = torch.device("meta"), torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
-_Without = torch._C._ExcludeDispatchKeyGuard
 _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+
+_STRIDED, _CONTIGUOUS = (None, torch.strided), (None, torch.contiguous_format)
+_current_device = torch._C._cuda_getDevice
+_MAKERS = {kind: getattr(torch._C._dynamo.guards, f"_empty_strided_{kind}", None) for kind in ("cuda", "cpu")}
 
 NAMESPACES = ("aten", "c10d", "_c10d_functional")
 
@@ -53,6 +57,10 @@ LEFT_OUT = (
 """Beginnings of names of operations that compute no values, or whose tensors are not plain."""
 
 
+ALSO_INSIDE = ("aten::_coalesce",)
+"""Operations that are run through their handlers also where a kernel calls them."""
+
+
 class Operation:
     """One operation. `run` is what it does by itself; inside a handler it does not come back to one.
 
@@ -64,6 +72,7 @@ class Operation:
         self.name, self.arguments, self.returns = schema.name, schema.arguments, schema.returns
         self.run, _, tags = torch._C._get_operation_overload(base, overload)
         self.tags = set(tags)
+        self.is_random = torch.Tag.nondeterministic_seeded in self.tags
         self.redispatch = torch._C._dispatch_find_schema_or_throw(base, overload).redispatch_boxed
 
     def is_writing(self):
@@ -88,30 +97,40 @@ def intercept(choose):
         warnings.simplefilter("ignore")  # Kernels of this key are replaced on purpose.
         for name in torch._C._dispatch_get_all_op_names():
             namespace, _, rest = name.partition("::")
-            if namespace not in NAMESPACES or name.startswith(LEFT_OUT) or not _is_wanted(name):
+            if namespace not in NAMESPACES:
+                continue
+            is_made = _has_kernel(name, "BackendSelect") and name != "aten::_to_copy"
+            is_left_out = name.startswith(LEFT_OUT) or not _is_wanted(name)
+            if is_left_out and not is_made:
                 continue
             try:
                 operation = Operation(name)
             except RuntimeError:
                 continue
-            if _has_kernel(name, "BackendSelect") and name != "aten::_to_copy":
+            if is_made:
                 # With `BackendSelect` left out, nothing else would find the device of what is made of nothing.
                 operation.run = _on_device(operation)
-                libraries[namespace].impl(rest, operation.run, _INSIDE)
-            handler = choose(operation)
-            if handler is not None:
-                libraries[namespace].impl(rest, _kernel(operation, handler), "BackendSelect")
+                make = MAKING.get(name)
+                libraries[namespace].impl(rest, operation.run if make is None else make(operation.run), _INSIDE)
+            handler = None if is_left_out else choose(operation)
+            if handler is None:
+                continue
+            libraries[namespace].impl(rest, _kernel(operation, handler), "BackendSelect")
+            if name in ALSO_INSIDE:
+                operation.run = closed(operation)  # By its name, it would come back here.
+                libraries[namespace].impl(rest, _kernel(operation, handler, True), _INSIDE)
     return libraries
 
 
 def _is_wanted(name):
     """Returns whether a device has a kernel of an operation; others are done by several operations."""
-    return not _has_kernel(name, "CompositeImplicitAutograd") and any(
+    return name in ALSO_INSIDE or not _has_kernel(name, "CompositeImplicitAutograd") and any(
         _has_kernel(name, key) for key in ("CUDA", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
     )
 
 
-def _kernel(operation, handler):
+def _kernel(operation, handler, is_inside=False):
+    """Returns what runs an operation through a handler. `is_inside`: where a kernel calls it."""
     redispatch = operation.redispatch
 
     def kernel(*args, **kwargs):
@@ -125,11 +144,18 @@ def _kernel(operation, handler):
             except RuntimeError as error:
                 if "Unable to cast" not in str(error):  # Where PyTorch gives a number for a tensor, only `run` takes it.
                     raise
-        with _Without(_KEYS), _With(_INSIDE_KEY):
+        # Not by guards, which take twice the time.
+        _set_excluded(_KEY, True)
+        _set_included(_INSIDE_KEY, True)
+        try:
             if _is_excluded(_INSIDE_KEY):  # As where a tensor subclass runs the operations on what it holds.
                 with _SetExcluded(_INSIDE_KEY, False):
                     return handler(operation, args, kwargs)
             return handler(operation, args, kwargs)
+        finally:
+            if not is_inside:
+                _set_included(_INSIDE_KEY, False)
+                _set_excluded(_KEY, False)
 
     return kernel
 
@@ -149,6 +175,71 @@ def _on_device(operation):
 
     def kernel(*args, **kwargs):
         return redispatch(_keys_of_device(kwargs), *args, **kwargs)
+
+    return kernel
+
+
+def _empty(run):
+    """Returns what makes empty tensors for kernels, past the dispatcher where it can."""
+
+    def kernel(size, **kwargs):
+        make = _maker(kwargs)
+        if make is None:
+            return run(size, **kwargs)
+        strides, stride = [], 1
+        for one in reversed(size):
+            strides.append(stride)
+            stride *= one or 1
+        strides.reverse()
+        return make(tuple(size), tuple(strides), kwargs["dtype"])
+
+    return kernel
+
+
+def _empty_strided(run):
+    """Returns what makes empty tensors with strides for kernels, past the dispatcher where it can."""
+
+    def kernel(size, stride, **kwargs):
+        make = _maker(kwargs)
+        return run(size, stride, **kwargs) if make is None else make(tuple(size), tuple(stride), kwargs["dtype"])
+
+    return kernel
+
+
+def _maker(kwargs):
+    """Returns what makes a tensor as most are, on the device that is current and in the usual order; None for others."""
+    get = kwargs.get
+    device = get("device")
+    if device is None or get("pin_memory") or get("dtype") is None or get("layout") not in _STRIDED or get("memory_format") not in _CONTIGUOUS:
+        return None
+    kind, index = device.type, device.index
+    return _MAKERS.get(kind) if index is None or kind == "cuda" and index == _current_device() else None
+
+
+MAKING = {"aten::empty.memory_format": _empty, "aten::empty_strided": _empty_strided}
+"""What kernels make most tensors with."""
+
+
+def closed(operation):
+    """Returns what runs an operation's kernel; what that calls does not come to handlers."""
+    redispatch = operation.redispatch
+
+    def kernel(*args, **kwargs):
+        return redispatch(torch._C._dispatch_keys(_first_tensor(args)) & _BELOW, *args, **kwargs)
+
+    return kernel
+
+
+def opened(operation):
+    """Returns what runs an operation's kernel so that what that calls comes to handlers: it decides by what they return."""
+    run = closed(operation)
+
+    def kernel(*args, **kwargs):
+        with _SetExcluded(_KEY, False), _SetExcluded(_INSIDE_KEY, True):
+            try:
+                return run(*args, **kwargs)
+            finally:
+                _set_included(_INSIDE_KEY, True)  # The last operation inside has left the key.
 
     return kernel
 

@@ -19,6 +19,7 @@ import sys
 import threading
 
 from .. import _exit, _hook, _log
+from . import tracebacks
 
 _result = None
 
@@ -32,8 +33,8 @@ def start(torch):
     from . import readbacks, steps, values
 
     found = readbacks.Readbacks(torch.__path__)
-    _result = result = Result(torch, folder, found)
     computed = values.Values(found)
+    _result = result = Result(torch, folder, found, computed)
     computed.start()
     for module, name, method in LAUNCHERS:
         _hook.when_imported(module, lambda loaded, name=name, method=method: _watch(computed, loaded, name, method))
@@ -101,20 +102,25 @@ def number(name):
 
 
 def _watch_exceptions(result):
-    real = sys.excepthook
+    real, real_of_threads = sys.excepthook, threading.excepthook
 
     def excepthook(kind, error, trace):
         result.failed(error)
-        real(kind, error, trace)
+        with tracebacks.shortened(error):
+            real(kind, error, getattr(error, "__traceback__", None) or trace)
 
-    sys.excepthook = excepthook
+    def excepthook_of_threads(about):
+        with tracebacks.shortened(about.exc_value):
+            real_of_threads(about)
+
+    sys.excepthook, threading.excepthook = excepthook, excepthook_of_threads
 
 
 class Result:
     """What a process found, written into a file at its end."""
 
-    def __init__(self, torch, folder, readbacks):
-        self._torch, self._folder, self._readbacks = torch, folder, readbacks
+    def __init__(self, torch, folder, readbacks, values=None):
+        self._torch, self._folder, self._readbacks, self._values = torch, folder, readbacks, values
         self._pid = os.getpid()
         self._why, self._error = "exit", None
         self._is_written = False
@@ -197,6 +203,7 @@ class Result:
             "error": self._error,
             "steps": self.steps.count if self.steps is not None else 0,
             "devices": self.memory(),
+            "convolutions": self._values is not None and self._values.has_convolved,
             "readbacks": self._readbacks.rows(),
         }
         path = os.path.join(self._folder, f"rank-{self._pid}.json")

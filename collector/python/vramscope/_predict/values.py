@@ -27,6 +27,7 @@ from .computing import Computing
 from .copies import Copies
 from .randoms import Randoms
 from .sizes import Sizes
+from .sparse import Sparse
 from .storages import Storages, clear_free_memory, cuda_device, is_small, most
 
 Tensor = torch.Tensor
@@ -35,6 +36,9 @@ EMPTY = re.compile(r"aten::(new_)?empty(_like|_permuted|_strided)?$")
 
 CHECKED = re.compile(r"aten::(_?linalg_|_?cholesky|_?lu_|lstsq|geqrf|_?svd|_fft_)")
 """Operations of libraries that are not there; most read from the device whether they succeeded."""
+
+DECIDING = re.compile(r"aten::(normal|linalg_eig|linalg_matrix_exp|_to_sparse)$")
+"""Operations whose kernels decide by values that they computed by other operations, such as whether all are finite."""
 
 OVERWRITING = ("aten::zero_", "aten::fill_", "aten::random_")
 """Operations that do not read what they write over; neither do those that are given tensors for their results."""
@@ -51,13 +55,19 @@ class Values:
         self._choices = Choices(storages)
         self._sizes = Sizes(storages, computing, self._choices, readbacks)
         self._kept = None
+        self.has_convolved = False
+        """Whether a convolution ran on a device: cuDNN would have taken a workspace for it."""
+        self._copies = Copies(storages, computing, readbacks)
         self._by_name = {
             "aten::_local_scalar_dense": self._item,
+            "aten::convolution": self._convolution,
             "aten::equal": self._compare,
             "aten::allclose": self._compare,
             "aten::_ctc_loss": self._ctc_loss,
             "aten::_amp_foreach_non_finite_check_and_unscale_": self._unscale_,
-            **Copies(storages, computing, readbacks).handlers(),
+            "aten::linalg_matrix_exp": self._matrix_exp,
+            **self._copies.handlers(),
+            **Sparse(storages, readbacks).handlers(),
         }
 
     def start(self):
@@ -79,6 +89,8 @@ class Values:
         name = op.name
         if not name.startswith("aten::"):
             return collectives.Handler(self._storages, op).run
+        if DECIDING.match(name):
+            op.run = operations.opened(op)
         returns = op.returns
         is_writing = op.is_writing()
         if not is_writing and returns and all(r.alias_info is not None for r in returns):
@@ -110,6 +122,10 @@ class Values:
                 return torch.full((), given or 0, dtype=tensor.dtype).item()
         return op.run(*args, **kwargs)
 
+    def _convolution(self, op, args, kwargs):
+        self.has_convolved = self.has_convolved or args[0].is_cuda
+        return self._computing.fresh(op, args, kwargs)
+
     def _compare(self, op, args, kwargs):
         if not args[0].is_cuda:
             return op.run(*args, **kwargs)
@@ -133,6 +149,11 @@ class Values:
             # Called from outside PyTorch, this kernel refuses lengths that are not on the device.
             return torch.ops.aten._ctc_loss.default(*args[:2], *(one.tolist() for one in lengths), *args[4:], **kwargs)
         return self._computing.fresh(op, args, kwargs)
+
+    def _matrix_exp(self, op, args, kwargs):
+        """Reads the norm of one matrix: the larger it is, the more terms are added up, and the more memory is needed."""
+        with self._copies.infinite():
+            return self._computing.fresh(op, args, kwargs)
 
     def _checked(self, op, args, kwargs):
         """Runs an operation of a library that is not there, which may read success from new memory that no kernel wrote."""
@@ -162,8 +183,10 @@ class _Writing:
         self._is_overwriting = op.name in OVERWRITING or not op.name.endswith("_")
 
     def run(self, op, args, kwargs):
-        if self._is_first_only and args[0].nbytes > most(args[0]) and args[0].is_cuda:
-            return op.run(*args, **kwargs)
+        if self._is_first_only:
+            first = args[0]
+            if first.layout is not torch.strided or first.nbytes > most(first) and first.is_cuda:
+                return op.run(*args, **kwargs)
         written = []
         for number, name in self._places:
             one = args[number] if number < len(args) else kwargs.get(name)

@@ -110,6 +110,9 @@ impl fmt::Display for Answer {
         writeln!(f)?;
         self.write_end(f, process)?;
         self.write_readbacks(f, &process.found.readbacks)?;
+        if process.found.convolutions {
+            writeln!(f, "cuDNN's workspaces for convolutions come on top; how large they are depends on the card.")?;
+        }
         if process.found.world.is_some_and(|world| world > 1) {
             writeln!(f, "NCCL's buffers come on top: {NCCL}.")?;
         }

@@ -21,6 +21,9 @@ pub(super) struct Found {
     pub(super) steps: u64,
     /// Its devices, by number.
     pub(super) devices: Vec<DeviceCounters>,
+    /// Whether convolutions ran, for which cuDNN takes workspaces.
+    #[serde(default)]
+    pub(super) convolutions: bool,
     /// Where it read values from the GPU.
     pub(super) readbacks: Vec<Readback>,
 }
