@@ -17,6 +17,9 @@ use crate::compile::Module;
 use crate::split;
 use crate::{Finish, finish};
 
+/// How the names begin by which a module exports what calls its closures. Each holds a hash, which no compression makes smaller.
+const CLOSURE: &str = "wasm_bindgen__convert__closures";
+
 /// Writes a module and its glue as `NAME_bg.wasm` and `NAME.js`.
 pub(crate) fn bind(module: &Module, wasm: &Path, folder: &Path) -> Result<()> {
     let is_debug = finish()? == Finish::Debug;
@@ -46,6 +49,13 @@ pub(crate) fn bind(module: &Module, wasm: &Path, folder: &Path) -> Result<()> {
     let numbers =
         imports.map(|(import, number)| (mem::replace(&mut import.name, number.to_string()), number.to_string()));
     let numbers = numbers.collect();
+    let exports = output.wasm_mut().exports.iter_mut().filter(|export| export.name.starts_with(CLOSURE)).zip(0_u32..);
+    let closures: BTreeMap<String, String> = exports
+        .map(|(export, number)| {
+            let short = format!("closure{number}");
+            (mem::replace(&mut export.name, short.clone()), short)
+        })
+        .collect();
     output.emit(folder)?;
     let glue = folder.join(module.name).with_extension("js");
     let text = fs::read_to_string(&glue)?;
@@ -57,6 +67,8 @@ pub(crate) fn bind(module: &Module, wasm: &Path, folder: &Path) -> Result<()> {
         }
         None => text,
     };
+    // The last ones first: some begin with the whole of another.
+    let text = closures.iter().rev().fold(text, |text, (name, short)| text.replace(name, short));
     fs::write(&glue, shorten(&text, &numbers)?)?;
     let wasm = folder.join(format!("{}_bg.wasm", module.name));
     fs::write(&wasm, sort(&fs::read(&wasm)?)?).with_context(|| format!("writing {}", wasm.display()))
