@@ -94,9 +94,10 @@ fn shorten(glue: &str, numbers: &BTreeMap<String, String>) -> Result<String> {
     Ok(short)
 }
 
-/// Returns a module with its functions sorted by their code, since what is alike is compressed better side by side.
+/// Returns a module with its functions sorted by their types and then by their code: the list of types becomes a few runs, and what is
+/// alike is compressed better side by side.
 fn sort(wasm: &[u8]) -> Result<Vec<u8>> {
-    let (mut imported, mut bodies) = (0, Vec::new());
+    let (mut imported, mut types, mut bodies) = (0, Vec::new(), Vec::new());
     for payload in Parser::new(0).parse_all(wasm) {
         match payload? {
             Payload::ImportSection(section) => {
@@ -104,12 +105,13 @@ fn sort(wasm: &[u8]) -> Result<Vec<u8>> {
                     imported += u32::from(matches!(import?.ty, TypeRef::Func(_)));
                 }
             }
+            Payload::FunctionSection(section) => types = section.into_iter().collect::<Result<Vec<u32>, _>>()?,
             Payload::CodeSectionEntry(body) => bodies.push(body.as_bytes()),
             _ => {}
         }
     }
     let mut order: Vec<usize> = (0..bodies.len()).collect();
-    order.sort_by_key(|&place| bodies[place]);
+    order.sort_by_key(|&place| (types[place], bodies[place]));
     let mut places = vec![0; order.len()];
     for (new, &old) in (imported..).zip(&order) {
         places[old] = new;
