@@ -57,6 +57,9 @@ LEFT_OUT = (
 """Beginnings of names of operations that compute no values, or whose tensors are not plain."""
 
 
+READING = "aten::_local_scalar_dense"
+"""Is run on the CPU for each parameter by optimizers that count steps there."""
+
 ALSO_INSIDE = ("aten::_coalesce",)
 """Operations that are run through their handlers also where a kernel calls them."""
 
@@ -115,7 +118,8 @@ def intercept(choose):
             handler = None if is_left_out else choose(operation)
             if handler is None:
                 continue
-            libraries[namespace].impl(rest, _kernel(operation, handler), "BackendSelect")
+            kernel = _reading(operation, handler) if name == READING else _kernel(operation, handler)
+            libraries[namespace].impl(rest, kernel, "BackendSelect")
             if name in ALSO_INSIDE:
                 operation.run = closed(operation)  # By its name, it would come back here.
                 libraries[namespace].impl(rest, _kernel(operation, handler, True), _INSIDE)
@@ -156,6 +160,18 @@ def _kernel(operation, handler, is_inside=False):
             if not is_inside:
                 _set_included(_INSIDE_KEY, False)
                 _set_excluded(_KEY, False)
+
+    return kernel
+
+
+def _reading(operation, handler):
+    """Returns what runs an operation that reads a tensor, through a handler where it is not on the CPU."""
+    through, redispatch = _kernel(operation, handler), operation.redispatch
+
+    def kernel(tensor):
+        if tensor.is_cpu and not _is_included(_TRACING):
+            return redispatch(torch._C._dispatch_keys(tensor) & _BELOW, tensor)
+        return through(tensor)
 
     return kernel
 
