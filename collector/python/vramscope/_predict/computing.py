@@ -118,9 +118,10 @@ class Computing:
         """Runs an operation that writes into the tensors `written`, and may return new ones too."""
         has_small_written = False
         for one in written:
-            if one.layout is torch.strided and one.nbytes <= most(one):
-                if one.is_cuda:
+            if one.is_cuda:
+                if is_small(one):
                     has_small_written = True
+                    break
             elif len(written) == 1 and self._storages.is_blank(one):
                 if all(not isinstance(a, Tensor) or a.is_floating_point() for a in args):
                     return one

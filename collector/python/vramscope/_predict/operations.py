@@ -57,6 +57,9 @@ LEFT_OUT = (
 """Beginnings of names of operations that compute no values, or whose tensors are not plain."""
 
 
+READING = "aten::_local_scalar_dense"
+"""Is run on the CPU for each parameter by optimizers that count steps there."""
+
 ALSO_INSIDE = ("aten::_coalesce",)
 """Operations that are run through their handlers also where a kernel calls them."""
 
@@ -96,7 +99,7 @@ def intercept(choose):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Kernels of this key are replaced on purpose.
         for name in torch._C._dispatch_get_all_op_names():
-            namespace, _, rest = name.partition("::")
+            namespace = name.partition("::")[0]
             if namespace not in NAMESPACES:
                 continue
             is_made = _has_kernel(name, "BackendSelect") and name != "aten::_to_copy"
@@ -108,18 +111,27 @@ def intercept(choose):
             except RuntimeError:
                 continue
             if is_made:
-                # With `BackendSelect` left out, nothing else would find the device of what is made of nothing.
-                operation.run = _on_device(operation)
-                make = MAKING.get(name)
-                libraries[namespace].impl(rest, operation.run if make is None else make(operation.run), _INSIDE)
+                _make_inside(libraries[namespace], name, operation)
             handler = None if is_left_out else choose(operation)
-            if handler is None:
-                continue
-            libraries[namespace].impl(rest, _kernel(operation, handler), "BackendSelect")
-            if name in ALSO_INSIDE:
-                operation.run = closed(operation)  # By its name, it would come back here.
-                libraries[namespace].impl(rest, _kernel(operation, handler, True), _INSIDE)
+            if handler is not None:
+                _handle(libraries[namespace], name, operation, handler)
     return libraries
+
+
+def _make_inside(library, name, operation):
+    """With `BackendSelect` left out, nothing else would find the device of what is made of nothing."""
+    operation.run = _on_device(operation)
+    make = MAKING.get(name)
+    library.impl(name.partition("::")[2], operation.run if make is None else make(operation.run), _INSIDE)
+
+
+def _handle(library, name, operation, handler):
+    rest = name.partition("::")[2]
+    kernel = _reading(operation, handler) if name == READING else _kernel(operation, handler)
+    library.impl(rest, kernel, "BackendSelect")
+    if name in ALSO_INSIDE:
+        operation.run = closed(operation)  # By its name, it would come back here.
+        library.impl(rest, _kernel(operation, handler, True), _INSIDE)
 
 
 def _is_wanted(name):
@@ -156,6 +168,18 @@ def _kernel(operation, handler, is_inside=False):
             if not is_inside:
                 _set_included(_INSIDE_KEY, False)
                 _set_excluded(_KEY, False)
+
+    return kernel
+
+
+def _reading(operation, handler):
+    """Returns what runs an operation that reads a tensor, through a handler where it is not on the CPU."""
+    through, redispatch = _kernel(operation, handler), operation.redispatch
+
+    def kernel(tensor):
+        if tensor.is_cpu and not _is_included(_TRACING):
+            return redispatch(torch._C._dispatch_keys(tensor) & _BELOW, tensor)
+        return through(tensor)
 
     return kernel
 
@@ -210,7 +234,9 @@ def _maker(kwargs):
     """Returns what makes a tensor as most are, on the device that is current and in the usual order; None for others."""
     get = kwargs.get
     device = get("device")
-    if device is None or get("pin_memory") or get("dtype") is None or get("layout") not in _STRIDED or get("memory_format") not in _CONTIGUOUS:
+    if device is None or get("dtype") is None or get("pin_memory"):
+        return None
+    if get("layout") not in _STRIDED or get("memory_format") not in _CONTIGUOUS:
         return None
     kind, index = device.type, device.index
     return _MAKERS.get(kind) if index is None or kind == "cuda" and index == _current_device() else None

@@ -8,8 +8,8 @@ import types
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-_RUNS = re.compile(r"\b(run|redispatch)\(")
-"""A line that runs what the program asked for. What fails in any other line of the package is a fault of the package."""
+_RUNS = re.compile(r"\b(run|redispatch|make|torch\.empty\w*)\(")
+"""A line that runs what the program asked for, or makes the memory for it. What fails in any other line of the package is a fault of the package."""
 
 
 @contextlib.contextmanager
