@@ -144,7 +144,8 @@ LARGE = [
 ]
 
 RANKS = [
-    ("dist.get_world_size(), dist.get_rank(), dist.get_backend()", (4, 1, "fake")),
+    ("dist.get_world_size(), dist.get_rank(), dist.get_backend()", (4, 1, "nccl")),
+    ("[dist.get_backend(dist.new_group([0, 1], backend=b)) for b in ('gloo', None)]", ["gloo", "nccl"]),
     ("gathered_objects()", [{"a": 1}] * 4),
     ("gathered_into_rows().shape", (1, 8)),
     ("gathered_with_gradient()", [[1.0, 2.0]] * 4),
