@@ -141,6 +141,7 @@ LARGE = [
     ("routed(1 << 15)", ([8192] * 8, [8192] * 8, [8192] * 8, 8192, 8192, 8192, 65536)),
     ("routed(1 << 10)", ([256] * 8, [256] * 8, [256] * 8, 256, 256, 256, 2048)),
     ("torch.randn(1 << 20, device=D).topk(3).indices.tolist()", [0, 0, 0]),
+    ("gradient_of_scattered(1 << 20).shape", shape((1000,))),
 ]
 
 RANKS = [
@@ -487,6 +488,12 @@ def sent_as_list():
     mine = ["mine"]
     dist.broadcast_object_list(mine, src=0)
     return mine
+
+
+def gradient_of_scattered(size):
+    values = torch.randn(1000, device=D, requires_grad=True)
+    torch.zeros(size, device=D).masked_scatter(torch.randn(size, device=D) > 0, values).sum().backward()
+    return values.grad
 
 
 def mesh():
