@@ -167,10 +167,12 @@ LARGE = [
     ("torch.sparse_coo_tensor(pairs(), torch.randn(3, 1 << 17, device=D)).coalesce().values().shape", (2, 1 << 17)),
     ("torch.randn(512, 512, device=D).to_sparse()._nnz()", 512 * 512),
     ("torch.randn(1 << 20, device=D).topk(3).indices.tolist()", [0, 0, 0]),
+    ("gradient_of_scattered(1 << 20).shape", shape((1000,))),
 ]
 
 RANKS = [
-    ("dist.get_world_size(), dist.get_rank(), dist.get_backend()", (4, 1, "fake")),
+    ("dist.get_world_size(), dist.get_rank(), dist.get_backend()", (4, 1, "nccl")),
+    ("[dist.get_backend(dist.new_group([0, 1], backend=b)) for b in ('gloo', None)]", ["gloo", "nccl"]),
     ("gathered_objects()", [{"a": 1}] * 4),
     ("gathered_into_rows().shape", (1, 8)),
     ("gathered_with_gradient()", [[1.0, 2.0]] * 4),
@@ -567,6 +569,12 @@ GIVEN = [
 def convolved():
     torch.nn.Conv2d(3, 8, 3, device=D)(torch.randn(2, 3, 32, 32, device=D))
     return prediction._result._values.has_convolved
+
+
+def gradient_of_scattered(size):
+    values = torch.randn(1000, device=D, requires_grad=True)
+    torch.zeros(size, device=D).masked_scatter(torch.randn(size, device=D) > 0, values).sum().backward()
+    return values.grad
 
 
 def mesh():

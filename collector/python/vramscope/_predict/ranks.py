@@ -3,6 +3,7 @@
 The fake backend returns at once. What its operations give is filled in by `collectives` and here: every other rank is taken
 to have what this one has. Objects that another rank would broadcast stay as they are. Those that it sends to this one alone
 (`send_object_list`) it left in a file, if it was run before: pipelines tell the next rank in this way what it gets.
+`get_backend` still names the backend that the program asked for: PyTorch and programs choose by it, such as a mesh its device.
 Imports torch, so it is imported only after the program has done so.
 """
 
@@ -15,6 +16,7 @@ import os
 import pickle
 import sys
 import urllib.parse
+import weakref
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
@@ -27,6 +29,9 @@ REDUCING = ("all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "r
 
 place = None
 """This process's rank and the number of ranks, once they are known."""
+
+_asked = weakref.WeakKeyDictionary()
+"""The backend that the program asked for, of each group."""
 
 
 def start(rank=None, world=None):
@@ -44,6 +49,9 @@ def start(rank=None, world=None):
         os.environ.update(RANK=str(rank), WORLD_SIZE=str(world))
     _replace("init_process_group", _init_process_group)
     _replace("new_group", _new_group)
+    real = distributed_c10d.get_backend
+    _replace("get_backend", _get_backend)
+    distributed_c10d.get_backend = real  # It makes groups of the same backend as an existing one.
     for name in REDUCING:
         _replace(name, _reduce)
     for name, function in OBJECTS.items():
@@ -76,7 +84,8 @@ def _init_process_group(real, *args, **kwargs):
         return real(*args, **kwargs)  # It says what is missing.
     rank, world = place
     more = {} if given.get("timeout") is None else {"timeout": given["timeout"]}
-    return real("fake", rank=rank, world_size=world, store=FakeStore(), **more)
+    real("fake", rank=rank, world_size=world, store=FakeStore(), **more)
+    _asked[dist.group.WORLD] = given.get("backend") or ("nccl" if given.get("device_id") is not None else "undefined")
 
 
 def _said(given):
@@ -91,7 +100,15 @@ def _said(given):
 
 
 def _new_group(real, ranks=None, timeout=None, backend=None, pg_options=None, *args, **kwargs):
-    return real(ranks, timeout, None, None, *args, **kwargs)
+    made = real(ranks, timeout, None, None, *args, **kwargs)
+    if isinstance(made, dist.ProcessGroup):
+        _asked[made] = backend or _asked.get(dist.group.WORLD, "undefined")
+    return made
+
+
+def _get_backend(real, group=None):
+    name = real(group)  # It fails where there is no group.
+    return distributed_c10d.Backend(_asked.get(group or dist.group.WORLD, name))
 
 
 def _reduce(real, *args, **kwargs):

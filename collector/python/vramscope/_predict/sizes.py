@@ -31,6 +31,7 @@ class Sizes:
         self._by_name = {
             "aten::nonzero": self._nonzero,
             "aten::masked_select": self._masked_select,
+            "aten::masked_scatter_backward": self._masked_scatter_backward,
             "aten::_unique": self._unique,
             "aten::_unique2": self._unique,
             "aten::unique_consecutive": self._unique,
@@ -97,6 +98,11 @@ class Sizes:
                 number = self._count(args[1], math.prod(shape))
             result = self._some((number,), args[0], args[0].dtype)
         return result
+
+    def _masked_scatter_backward(self, op, args, kwargs):
+        """There is a gradient for each value that was scattered, however many of them the mask selected."""
+        result = self._answer(op, args, kwargs)
+        return self._some(args[2], args[0], args[0].dtype) if result is None else result
 
     def _unique(self, op, args, kwargs):
         result = self._answer(op, args, kwargs)
