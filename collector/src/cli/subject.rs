@@ -189,7 +189,7 @@ pub(super) fn card_or(name: &str, other: &str) -> Result<&'static Card, String> 
         }
         let known: Vec<_> = whatif::CARDS.iter().map(|card| card.name).collect();
         let meant = did_you_mean(name, known.iter().copied());
-        let (name, known) = (one_line(name), known.join(", "));
-        format!("There is no card {name:?} in the list.{meant} Known: {known}. Or give {other}.")
+        let known = if meant.is_empty() { format!(" Known: {}.", known.join(", ")) } else { String::new() };
+        format!("There is no card {:?} in the list.{meant}{known} Or give {other}.", one_line(name))
     })
 }

@@ -33,6 +33,8 @@ found["convolutions"] = True
 found["readbacks"] = [{"file": "train.py", "line": 62, "op": "item", "count": 2, "made_up": True}]
 if kind == "stages":  # The second half of the ranks needs more.
     batch = "4" if found["rank"] >= found["world"] // 2 else "2"
+if kind == "waits":
+    found["ended"] = "loop"
 if kind in ("raises", "shows"):
     error = "ValueError: no such layer" if kind == "raises" else variable("VRAMSCOPE_PREDICT_VALUES")
     found["ended"], found["error"] = "error", error
@@ -49,6 +51,8 @@ else:
             "out_of_memory": int(failed),
         }
     ]
+    if kind == "late":
+        found["ended"], found["error"] = "error", "KeyError: no such key"
     if failed and kind != "recovers":
         found["ended"], found["error"] = "out of memory", "CUDA out of memory."
 with open(os.path.join(folder, f"rank-{os.getpid()}.json"), "w", encoding="utf-8") as file:

@@ -56,6 +56,16 @@ fn whether_it_fits_and_what_with() -> Result<()> {
             0,
             &["T4-16GB: FITS after 1 request failed and the program went on"],
         ),
+        (
+            "train.py waits",
+            0,
+            &["(as far as it ran: 3 steps, then a loop that waits for a value which no kernel computes)"],
+        ),
+        (
+            "--card T4 train.py late",
+            2,
+            &["T4-16GB: FAILED after 3 steps. Up to there: FITS", "until it failed after 3 steps."],
+        ),
         // What others hold is not there.
         ("--card T4 --others 12GiB train.py run", 1, &["but only 2.06 GiB is available"]),
         ("--card T4 --fail-if-over 0.2 train.py run", 1, &["T4-16GB: FITS"]),

@@ -117,7 +117,7 @@ fn what_cannot_be_answered_is_said() -> Result<()> {
     for (arguments, words) in [
         (vec![text], "text.pickle"),
         (vec!["no-such-file"], "There is no such file. Check the path."),
-        (vec![file, "--card", "H100-80BG"], "in the list. Did you mean H100-80GB? Known: "),
+        (vec![file, "--card", "H100-80BG"], "in the list. Did you mean H100-80GB? Or give --capacity."),
         (vec![file, "--conf", "backend:cudaMallocAsync"], "is CUDA's own allocator, and this runs PyTorch's."),
         (vec![file, "--device", "7"], "There is no device 7"),
         (

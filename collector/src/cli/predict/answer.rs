@@ -9,7 +9,7 @@ use trace::units::{Bytes, Count, counted, counted_as};
 
 use super::super::fit::Fit;
 use super::super::tune::Printed;
-use super::found::{Ended, Readback};
+use super::found::{Ended, Found, Readback};
 use super::prediction::{DeviceMemory, Prediction, Process, SharedDevice};
 use super::target::AMPLE;
 use super::variable::Largest;
@@ -158,9 +158,20 @@ impl Answer {
             _ => fit.to_string(),
         };
         // What it would do later is not known.
-        let stopped = self.prediction.processes.iter().map(|process| &process.found).filter(|found| found.is_stopped());
-        if let Some(steps) = stopped.map(|found| found.steps).max().filter(|_| self.fits != Some(false)) {
-            fit += &format!(" (as far as it ran: {})", counted(steps, "step"));
+        let all = || self.prediction.processes.iter().map(|process| &process.found);
+        let steps = |found: &Found| counted(found.steps, "step");
+        if self.prediction.error().is_some() {
+            let steps = all().max_by_key(|found| found.steps).map(steps).unwrap_or_default();
+            fit = format!("FAILED after {steps}. Up to there: {fit}");
+        } else if let Some(found) = all().filter(|found| found.is_stopped()).max_by_key(|found| found.steps)
+            && self.fits != Some(false)
+        {
+            let then = if found.ended == Ended::Loop {
+                ", then a loop that waits for a value which no kernel computes"
+            } else {
+                ""
+            };
+            fit += &format!(" (as far as it ran: {}{then})", steps(found));
         }
         self.card.map_or_else(|| fit.clone(), |card| format!("{card}: {fit}"))
     }

@@ -18,7 +18,7 @@ mod target;
 mod variable;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -147,7 +147,7 @@ impl Predict {
     fn answer(&self) -> Result<Answer, String> {
         // What can't work is refused before anything is started.
         let command = Self::augment_args(clap::Command::new("predict"));
-        let program = Program::of(&command, self.is_module, self.program.clone())?;
+        let program = Program::of(&command, self.is_module, self.words())?;
         let target = self.target(&program)?;
         self.check_ranks()?;
         let variable = self.vary.as_deref().map(Variable::read).transpose()?;
@@ -217,7 +217,8 @@ impl Predict {
             torch: environment.torch.clone(),
             card: target.card.map(|card| card.name),
             room: target.room,
-            fits: target.room.map(|room| !has_failed && together <= room),
+            // What it needs after an error is not known.
+            fits: target.room.filter(|_| prediction.error().is_none()).map(|room| !has_failed && together <= room),
             needs: needs.max(together),
             is_over: self.fail_if_over.zip(target.room).map(|(most, room)| share(room) > most),
             seconds: took.as_secs_f64(),
@@ -254,6 +255,22 @@ impl Predict {
             ));
         }
         Ok(Target { card, room, held_by_others, devices })
+    }
+
+    /// Returns the words of the program. A bare name means the program beside the named Python, such as its `torchrun`.
+    fn words(&self) -> Vec<OsString> {
+        let mut words = self.program.clone();
+        if let (Some(python), Some(first)) = (&self.python, words.first_mut()) {
+            let beside = python.with_file_name(&*first);
+            if !self.is_module
+                && Path::new(first).components().count() == 1
+                && !Path::new(first).exists()
+                && beside.is_file()
+            {
+                *first = beside.into();
+            }
+        }
+        words
     }
 
     fn check_ranks(&self) -> Result<(), String> {
@@ -400,5 +417,29 @@ fn nothing(rehearsed: &Rehearsed) -> String {
     match status.success() {
         true => "The program did not use the GPU. Does it choose one, as with device=\"cuda\"?".to_owned(),
         false => "The program failed before it used the GPU; its error is above.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches;
+
+    use super::*;
+
+    #[test]
+    fn a_bare_name_is_the_program_beside_the_python() {
+        let folder = tempfile::tempdir().unwrap();
+        let beside = |name: &str| folder.path().join(name).into_os_string();
+        std::fs::write(beside("torchrun"), "").unwrap();
+        for (line, want) in [
+            (vec!["torchrun".into(), "train.py".into()], beside("torchrun")),
+            (vec!["deepspeed".into()], "deepspeed".into()),
+            (vec!["./torchrun".into()], "./torchrun".into()),
+            (vec!["-m".into(), "torchrun".into()], "torchrun".into()),
+        ] {
+            let words = ["predict".into(), "--python".into(), beside("python")].into_iter().chain(line);
+            let matches = Predict::augment_args(clap::Command::new("predict")).try_get_matches_from(words).unwrap();
+            assert_eq!(Predict::from_arg_matches(&matches).unwrap().words().first(), Some(&want));
+        }
     }
 }
