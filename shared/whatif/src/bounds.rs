@@ -32,7 +32,7 @@ impl Requests {
                 Act::Failed(number) => {
                     bounds.served = bounds.served.max(plus((requested, rounded), size(number)).1);
                 }
-                Act::Settled(_) | Act::EmptyCache | Act::EndPool(_) | Act::LeavePool(_) => {}
+                Act::Settled(_) | Act::EmptyCache | Act::EndPool(_) | Act::LeavePool(_) | Act::Begin => {}
             }
         }
         bounds.served = bounds.served.max(bounds.exact_fit);

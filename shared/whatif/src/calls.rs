@@ -52,7 +52,7 @@ impl Requests {
             Act::Free(number) => Some(Call::Free { number, is_used_elsewhere: false }),
             Act::FreeLater(number) => Some(Call::Free { number, is_used_elsewhere: true }),
             Act::EmptyCache => Some(Call::EmptyCache),
-            Act::Failed(_) | Act::Settled(_) | Act::EndPool(_) | Act::LeavePool(_) => None,
+            Act::Failed(_) | Act::Settled(_) | Act::EndPool(_) | Act::LeavePool(_) | Act::Begin => None,
         })
     }
 

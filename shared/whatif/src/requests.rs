@@ -27,6 +27,8 @@ pub(super) enum Act {
     /// It gave up a private pool, whose cached memory goes when the cache is released (`CUDAGraph`): an index into
     /// [`Requests::sources`].
     LeavePool(u32),
+    /// It begins with nothing cached: what was reserved and is not in use by now is released, and doesn't count.
+    Begin,
 }
 
 impl Act {
@@ -136,10 +138,16 @@ impl Requests {
         self.start.iter().fold(0, |sum, segment| sum.saturating_add(segment.size))
     }
 
-    /// Returns the bytes without which a run can't begin. What the recorded device had was enough, whatever others took of it
-    /// later.
+    /// Returns the bytes without which a run can't begin. Of one that begins with nothing cached, [`Act::Begin`] tells.
     pub(super) fn needed_at_start(&self) -> u64 {
-        self.reserved_at_start().min(self.capacity.unwrap_or(u64::MAX))
+        let mut first = self.steps.iter().take_while(|step| step.event == 0);
+        if first.any(|step| step.act == Act::Begin) { 0 } else { self.needed(self.reserved_at_start()) }
+    }
+
+    /// Returns the bytes that a run needs if so many are reserved where it begins. What the recorded device had was enough, whatever
+    /// others took of it later.
+    pub(super) fn needed(&self, reserved: u64) -> u64 {
+        reserved.min(self.capacity.unwrap_or(u64::MAX))
     }
 
     /// Returns the requests as bytes, for another worker.

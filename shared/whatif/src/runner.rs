@@ -26,8 +26,8 @@ pub(super) struct Runner<'r, S: TraceSink> {
     pub(super) allocator: DeviceAllocator<Device, S>,
     /// Where each allocation lies now, by number; 0 if it has no memory.
     addresses: Vec<u64>,
-    /// Whether the device has room for what was reserved before the first event. If not, the program would not have got there.
-    can_start: bool,
+    /// The bytes that the process can have. If what was reserved before the first event takes more, the program would not have got there.
+    room: u64,
 }
 
 /// The outcome of a step.
@@ -63,7 +63,7 @@ impl<'r, S: TraceSink> Runner<'r, S> {
             allocator.driver_mut().hold(*stream);
         }
         allocator.adopt(start, |address| waiting.get(&address).copied().unwrap_or(Stream(HELD)))?;
-        Ok(Self { requests, allocator, addresses, can_start: terms.room() >= requests.needed_at_start() })
+        Ok(Self { requests, allocator, addresses, room: terms.room() })
     }
 
     /// Runs to the end, or to where the program would have gone on differently: at event 0, if it can't have started.
@@ -72,7 +72,7 @@ impl<'r, S: TraceSink> Runner<'r, S> {
     pub(super) fn run(&mut self, mut watch: impl FnMut(&DeviceAllocator<Device, S>, u32)) -> Outcome {
         let mut most_unused = 0;
         let requests = self.requests;
-        if !self.can_start {
+        if self.room < requests.needed_at_start() {
             return outcome_of(&self.allocator.stats(), Some((0, Why::AtStart)));
         }
         let stop = requests.steps.iter().find_map(|step| {
@@ -117,6 +117,12 @@ impl<'r, S: TraceSink> Runner<'r, S> {
             Act::EmptyCache => {
                 self.allocator.empty_cache(stack)?;
                 Ok(StepOutcome::Same)
+            }
+            Act::Begin => {
+                self.allocator.empty_cache(stack)?;
+                self.allocator.reset_peak_stats();
+                let can_start = self.room >= self.requests.needed(self.allocator.reserved());
+                Ok(if can_start { StepOutcome::Same } else { StepOutcome::Other(Why::AtStart) })
             }
             Act::LeavePool(source) | Act::EndPool(source) => {
                 let pool = self.requests.sources.get(source as usize).copied().unwrap_or_default().pool;

@@ -68,12 +68,12 @@ struct Editor {
 
 impl Requests {
     /// Returns the requests of the same program whose cache is empty at the start: what was reserved before the first event and not in use
-    /// is released first, as `empty_cache` does. It may have been needed only by what the program did before, or by what edits
-    /// leave out.
+    /// is released first, as `empty_cache` does, and needs no room. It may have been needed only by what the program did before, or by
+    /// what edits leave out.
     #[must_use]
     pub fn without_cache_at_start(&self) -> Self {
         let mut requests = self.edited(&[]);
-        requests.steps.insert(0, RequestStep { event: 0, act: Act::EmptyCache });
+        requests.steps.insert(0, RequestStep { event: 0, act: Act::Begin });
         requests
     }
 
@@ -163,7 +163,7 @@ impl Editor {
     fn step(&mut self, step: RequestStep) {
         let number = match step.act {
             Act::Malloc(number) | Act::Free(number) | Act::FreeLater(number) | Act::Settled(number) => number,
-            Act::Failed(_) | Act::EmptyCache | Act::EndPool(_) | Act::LeavePool(_) => {
+            Act::Failed(_) | Act::EmptyCache | Act::EndPool(_) | Act::LeavePool(_) | Act::Begin => {
                 self.edited.steps.push(step);
                 return;
             }

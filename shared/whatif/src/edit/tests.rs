@@ -75,20 +75,33 @@ fn edits_that_are_not_possible_change_nothing() {
     }
 }
 
+/// Neither what was cached at the start nor what an edit frees there counts, and it needs no room.
 #[test]
 fn what_was_cached_at_the_start_is_released() {
-    // The first event is a free of what was there, and all of the other segment was cached.
+    // The first event is a request. Before it, one segment was in use, and one was cached.
     let mut snapshot =
         trace::testing::snapshot("segment_alloc 0x10000000 41943040\nalloc 0x10000000 41943040 f@m.py:1");
     let trace = &mut snapshot.devices[0];
-    let cached = trace.segments[0].clone();
-    trace.segments.push(trace::Segment { address: Address(0x2000_0000), blocks: Vec::new(), ..cached });
+    let mut used = trace.segments[0].clone();
+    used.address = Address(0x2000_0000);
+    used.blocks[0].address = used.address;
+    let cached = trace::Segment { address: Address(0x3000_0000), blocks: Vec::new(), ..used.clone() };
+    trace.segments.extend([used, cached]);
     let trace = snapshot.devices.remove(0);
     let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
     let whole = Requests::of(&trace, (&snapshot.symbols, &snapshot.tags), &replay, &snapshot.settings);
-    assert_eq!((whole.reserved_at_start() / MIB, peaks(&whole)), (40, (40, 40)));
-    let after = whole.without_cache_at_start().run(&ample()).unwrap();
-    assert_eq!((after.device_frees, after.reserved_end / MIB), (1, 40));
+    let fails = |requests: &Requests, room: u64| requests.run(&ample().on(room * MIB)).unwrap().fails();
+    assert_eq!((whole.reserved_at_start() / MIB, peaks(&whole)), (80, (80, 80)));
+    let released = whole.without_cache_at_start();
+    assert_eq!((released.run(&ample()).unwrap().device_frees, peaks(&released)), (1, (80, 80)));
+    // A request is served from new memory: there is nothing cached.
+    let offloaded = released.edited(&edits(&[(0, Free(replay.active_at(0)[0]))]));
+    assert_eq!((offloaded.run(&ample()).unwrap().device_frees, peaks(&offloaded)), (2, (40, 40)));
+    assert_eq!([79, 80].map(|room| fails(&released, room)), [true, false]);
+    assert_eq!([39, 40, 79].map(|room| fails(&offloaded, room)), [true, false, false]);
+    assert!(fails(&whole, 79), "it began with more");
+    let kept = released.run(&ample().on(39 * MIB)).unwrap();
+    assert_eq!((kept.stopped_at, kept.stopped_why), (Some(0), Some(query::whatif::Why::AtStart)));
 }
 
 /// Asserts that nothing is freed that isn't live, and returns the bytes that stay live.
