@@ -245,6 +245,44 @@ fn what_lives_on_into_the_next_step_is_freed_with_its_own() {
     assert_eq!(planned.measures.iter().map(|measure| measure.saved_reserved / MIB).collect::<Vec<_>>(), [60]);
 }
 
+/// The variable that names the logits is bound to others in the next forward pass, so recomputing frees only what the head normed.
+#[test]
+fn what_the_program_still_names_is_not_kept_for_the_backward_pass() {
+    let mut script = Script::default();
+    // The recording begins within the backward pass of a step.
+    for stack in [BACKWARD, OPTIMIZER] {
+        let root = script.alloc(20, stack);
+        script.free(root);
+    }
+    let mut old = None;
+    for pass in 0..4 {
+        let input = script.alloc(200, EMBED);
+        let normed = script.alloc(40, "norm@/m/norm.py:1 forward@/m/model.py:30 train@/m/train.py:3");
+        let logits = script.alloc(100, "head@/m/head.py:1 forward@/m/model.py:30 train@/m/train.py:3");
+        old.replace(logits).into_iter().for_each(|at| script.free(at));
+        let loss = script.alloc(160, "loss@/m/model.py:40 train@/m/train.py:3");
+        let gradient = script.alloc(20, BACKWARD);
+        [loss, normed, input, gradient].into_iter().for_each(|at| script.free(at));
+        // Gradients of two passes are accumulated.
+        if pass % 2 == 1 {
+            let root = script.alloc(20, OPTIMIZER);
+            script.free(root);
+        }
+    }
+    let job = script.read();
+    assert_eq!(job.trial(&[], Goal::Save(1)).allocated, (200 + 40 + 100 + 160 + 20) * MIB);
+    let survey = job.survey();
+    let is_head = |candidate: &Candidate| survey.what(*candidate) == "the call at m/model.py:30";
+    let head: Vec<Candidate> = survey.candidates().into_iter().filter(is_head).collect();
+    assert_eq!(
+        head.iter().map(|candidate| candidate.kind).collect::<Vec<_>>(),
+        [Kind::Checkpoint, Kind::OffloadActivations]
+    );
+    for candidate in head {
+        assert_eq!(job.trial(&survey.edits(candidate), Goal::Save(1)).allocated, (200 + 100 + 160 + 20) * MIB);
+    }
+}
+
 #[test]
 fn what_a_recording_lacks_is_said() {
     let missing = |script: &Script| script.read().survey().missing.clone();
