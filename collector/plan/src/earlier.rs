@@ -36,8 +36,7 @@ impl Late {
     }
 
     fn bytes(&self, input: Replayed<'_>) -> u64 {
-        let ids: Vec<u32> = self.of.iter().map(|(id, _)| *id).collect();
-        bytes(input, &ids)
+        bytes(input, self.of.iter().map(|(id, _)| *id))
     }
 }
 

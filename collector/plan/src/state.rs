@@ -48,8 +48,7 @@ impl State {
         let last = self.spans.last().map_or(0, |(_, to)| *to);
         let is_live =
             |id: &u32| input.replay.allocations.get(*id).is_some_and(|of| of.begin <= last && freed(&of) > last);
-        let live: Vec<u32> = self.ids.iter().copied().filter(is_live).collect();
-        bytes(input, &live)
+        bytes(input, self.ids.iter().copied().filter(is_live))
     }
 
     /// Returns the edits that free it wherever the optimizer doesn't run.

@@ -283,6 +283,55 @@ fn what_the_program_still_names_is_not_kept_for_the_backward_pass() {
     }
 }
 
+/// The backward pass finds nothing of the third layer but its result.
+#[test]
+fn a_call_that_keeps_only_its_result_has_a_backward_pass() {
+    let mut script = Script::default();
+    let at = |line: u64| format!("forward@/m/model.py:{line} forward@/m/model.py:20 train@/m/train.py:3");
+    for _ in 0..2 {
+        let mut saved = Vec::new();
+        for layer in 0..4 {
+            let first = script.alloc(40, &at(7));
+            let scratch = script.alloc(20, &at(8));
+            script.free(scratch);
+            let kept = if layer == 2 { [].as_slice() } else { &[first] };
+            if kept.is_empty() {
+                script.free(first);
+            }
+            saved.push([kept, &[script.alloc(20, &at(9))]].concat());
+        }
+        let gradient = script.alloc(20, BACKWARD);
+        saved.into_iter().flatten().rev().chain([gradient]).for_each(|at| script.free(at));
+        let root = script.alloc(20, OPTIMIZER);
+        script.free(root);
+    }
+    let job = script.read();
+    let survey = job.survey();
+    assert_eq!(survey.missing, []);
+    // What is offloaded is back in the end.
+    for candidate in survey.candidates() {
+        let edits = survey.edits(candidate);
+        let count = |is: fn(&EditAct) -> bool| edits.iter().filter(|edit| is(&edit.act)).count();
+        assert_eq!(
+            count(|act| matches!(act, EditAct::Free(_))),
+            count(|act| matches!(act, EditAct::Again(_))),
+            "{}",
+            survey.what(candidate)
+        );
+    }
+}
+
+#[test]
+fn results_that_are_offloaded_are_moved() {
+    let job = train(&[LAYER; 4], 0).read();
+    let survey = job.survey();
+    let is_offload = |candidate: &Candidate| candidate.kind == Kind::OffloadActivations;
+    let offload = survey.candidates().into_iter().find(is_offload).unwrap();
+    let moved = |calls: u32| survey.cost(offload.with_calls(calls)).moved_bytes / MIB;
+    // That of the last call is used outside of it.
+    assert_eq!([1, 2, 4].map(moved), [80, 180, 380]);
+}
+
 #[test]
 fn what_a_recording_lacks_is_said() {
     let missing = |script: &Script| script.read().survey().missing.clone();
