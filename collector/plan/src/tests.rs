@@ -322,6 +322,16 @@ fn a_call_that_keeps_only_its_result_has_a_backward_pass() {
 }
 
 #[test]
+fn a_goal_that_is_a_small_part_of_the_memory_is_reached() {
+    let mut script = Script::default();
+    (0..30).for_each(|_| _ = script.alloc(2048, "build@/m/train.py:1"));
+    let mut job = train(&[LAYER; 4], 0);
+    job.lines.insert_str(0, &script.lines.replace("0x", "0xff"));
+    let planned = job.read().plan(Goal::Save(20 * MIB));
+    assert!(planned.is_reached && planned.measures.len() == 1, "{planned:#?}");
+}
+
+#[test]
 fn results_that_are_offloaded_are_moved() {
     let job = train(&[LAYER; 4], 0).read();
     let survey = job.survey();
