@@ -125,8 +125,8 @@ impl<'a> Survey<'a> {
                 }
             }
             Kind::OffloadOptimizer => "the optimizer's state, between its steps".to_owned(),
-            Kind::FreeEarlier => match self.late.get(candidate.of).and_then(|late| late.line.as_ref()) {
-                Some(line) => line.clone(),
+            Kind::FreeEarlier => match self.late.get(candidate.of).and_then(|late| late.place.as_ref()) {
+                Some(place) => format!("results of {place}, at the end of their step"),
                 None => "gradients, right after the optimizer's step".to_owned(),
             },
         }

@@ -237,7 +237,10 @@ fn what_lives_on_into_the_next_step_is_freed_with_its_own() {
     let late: Vec<Candidate> =
         survey.candidates().into_iter().filter(|candidate| candidate.kind == Kind::FreeEarlier).collect();
     let what: Vec<String> = late.iter().map(|candidate| survey.what(*candidate)).collect();
-    assert_eq!(what, ["forward  m/model.py:30", "gradients, right after the optimizer's step"]);
+    assert_eq!(
+        what,
+        ["results of m/model.py:30, at the end of their step", "gradients, right after the optimizer's step"]
+    );
     let edits: Vec<Edit> = late.iter().flat_map(|candidate| survey.edits(*candidate)).collect();
     assert_eq!(job.trial(&edits, Goal::Save(1)).allocated, (100 + 60 + 40) * MIB);
     // The gradient's memory would serve neither the input nor the result: only the result's is worth it.
@@ -340,6 +343,34 @@ fn results_that_are_offloaded_are_moved() {
     let moved = |calls: u32| survey.cost(offload.with_calls(calls)).moved_bytes / MIB;
     // That of the last call is used outside of it.
     assert_eq!([1, 2, 4].map(moved), [80, 180, 380]);
+}
+
+/// `checkpoint_sequential` leaves its last segment as it is, and knows no first calls.
+#[test]
+fn modules_of_a_sequence_are_called_one_by_one() {
+    let mut script = train(&[LAYER; 4], 0);
+    let line = "forward@/m/model.py:20";
+    script.lines = script.lines.replace(line, &format!("forward@/x/torch/nn/modules/container.py:9 {line}"));
+    let job = script.read();
+    let survey = job.survey();
+    let pasted = |kind: Kind, calls: u32| {
+        let of_kind = |candidate: &Candidate| candidate.kind == kind;
+        survey.paste(survey.candidates().into_iter().find(of_kind).unwrap().with_calls(calls))
+    };
+    let replaced = "# m/model.py:20: in place of x = layers(x), which is an nn.Sequential";
+    assert_eq!(
+        pasted(Kind::Checkpoint, 4)[1..],
+        [replaced, "for number, layer in enumerate(layers):", "    x = checkpoint(layer, x, use_reentrant=False)",]
+    );
+    assert_eq!(
+        pasted(Kind::OffloadActivations, 1)[1..],
+        [
+            replaced,
+            "for number, layer in enumerate(layers):",
+            "    with torch.autograd.graph.save_on_cpu(pin_memory=True) if number < 1 else nullcontext():  # number: of the layer, from 0",
+            "        x = layer(x)",
+        ]
+    );
 }
 
 #[test]
