@@ -49,9 +49,8 @@ impl Call {
         if saved.is_empty() {
             return None;
         }
-        let freed_at = |id: u32| get(id).map_or(Allocation::NEVER, |of| freed(&of));
         // Of those that are freed at once or never, the one that was made last.
-        let first_freed = saved.iter().copied().rev().min_by_key(|id| freed_at(*id));
+        let first_freed = saved.iter().copied().rev().min_by_key(|id| freed_at(input, *id));
         let result = first_freed.filter(|_| passed_on.is_empty());
         saved.retain(|id| Some(*id) != result);
         Some(Self { made, end, saved, result, passed_on, backward: None })
@@ -64,12 +63,12 @@ impl Call {
 
     /// Returns the bytes that it made.
     pub(crate) fn made_bytes(&self, input: Replayed<'_>) -> u64 {
-        bytes(input, &self.made)
+        bytes(input, self.made.iter().copied())
     }
 
     /// Returns the bytes that it kept for the backward pass, without its result.
     pub(crate) fn saved_bytes(&self, input: Replayed<'_>) -> u64 {
-        bytes(input, &self.saved)
+        bytes(input, self.saved.iter().copied())
     }
 
     /// Adds the edits that checkpoint the call. `next` is the call after it, if that is checkpointed as well: it takes the result
@@ -78,10 +77,11 @@ impl Call {
         let end = self.end;
         edits.extend(self.saved.iter().map(|id| Edit { position: end, act: EditAct::Free(*id) }));
         if let Some(next) = next {
-            for id in &self.passed_on {
+            // What lives longer than that stays as it is.
+            let to = next.backward.map_or(Allocation::NEVER, |of| of.to);
+            for id in self.passed_on.iter().filter(|id| freed_at(input, **id) < to) {
                 edits.push(Edit { position: end, act: EditAct::Keep(*id) });
-                let over = next.backward.map(|of| Edit { position: of.to, act: EditAct::Free(*id) });
-                edits.extend(over);
+                edits.extend(next.backward.map(|of| Edit { position: of.to, act: EditAct::Free(*id) }));
             }
         }
         if let Some(backward) = self.backward {
@@ -90,15 +90,23 @@ impl Call {
         }
     }
 
-    /// Adds the edits that offload what the call kept, with its result if `next` is the call after it: that one's backward pass needs
-    /// it first.
+    /// Returns what offloading the call moves, each with the call whose backward pass needs it first: what it kept, and its result if
+    /// `next` is the call after it.
+    fn offloaded<'c>(&'c self, next: Option<&'c Self>) -> impl Iterator<Item = (u32, &'c Self)> {
+        self.saved.iter().map(move |id| (*id, self)).chain(self.result.zip(next))
+    }
+
+    /// Returns the bytes that offloading the call moves out.
+    pub(crate) fn moved_bytes(&self, input: Replayed<'_>, next: Option<&Self>) -> u64 {
+        bytes(input, self.offloaded(next).map(|(id, _)| id))
+    }
+
+    /// Adds the edits that offload the call. `next` is the call after it, if that is offloaded as well.
     pub(crate) fn offload(&self, input: Replayed<'_>, next: Option<&Self>, edits: &mut Vec<Edit>) {
-        for id in self.saved.iter().copied().chain(self.result.filter(|_| next.is_some())) {
+        for (id, user) in self.offloaded(next) {
             edits.push(Edit { position: self.end, act: EditAct::Free(id) });
-            let user = if Some(id) == self.result { next.or(Some(self)) } else { Some(self) };
-            let freed = input.replay.allocations.get(id).map_or(Allocation::NEVER, |of| freed(&of));
-            if let Some(needed) = user.and_then(|user| user.backward) {
-                let position = needed.from.min(freed.saturating_sub(1));
+            if let Some(needed) = user.backward {
+                let position = needed.from.min(freed_at(input, id).saturating_sub(1));
                 edits.push(Edit { position, act: EditAct::Again(id) });
             }
         }
@@ -124,15 +132,16 @@ impl Call {
 
 /// Finds the backward pass of each call of one forward pass: from the last call back, each begins where the one after it has ended.
 pub(crate) fn place_backward(input: Replayed<'_>, phases: &Phases, calls: &mut [Call]) {
-    let freed_at = |id: u32| input.replay.allocations.get(id).map_or(Allocation::NEVER, |of| freed(&of));
     let mut after: Option<Backward> = None;
     for call in calls.iter_mut().rev() {
-        let ends = call.saved.iter().map(|id| freed_at(*id)).filter(|at| *at != Allocation::NEVER);
+        // One that kept nothing but its result has that.
+        let kept = call.saved.iter().chain(call.result.iter().filter(|_| call.saved.is_empty()));
+        let ends = kept.map(|id| freed_at(input, *id)).filter(|at| *at != Allocation::NEVER);
         let is_known = call.made.first().is_some_and(|id| phases.has_backward(*id));
         let (Some(first), Some(to)) = (ends.clone().min().filter(|_| is_known), ends.max()) else { continue };
         // Before the event that frees the first of them.
         let latest = first.saturating_sub(1);
-        let after_result = call.result.map(freed_at).filter(|at| *at <= latest);
+        let after_result = call.result.map(|id| freed_at(input, id)).filter(|at| *at <= latest);
         let after_next = after.map(|next| next.to).filter(|at| *at <= latest);
         let from = after_result.max(after_next).unwrap_or(latest);
         let backward = Backward { from, to };
@@ -141,8 +150,13 @@ pub(crate) fn place_backward(input: Replayed<'_>, phases: &Phases, calls: &mut [
     }
 }
 
+/// Returns the position right after an allocation was freed; [`Allocation::NEVER`] if it was not.
+fn freed_at(input: Replayed<'_>, id: u32) -> u32 {
+    input.replay.allocations.get(id).map_or(Allocation::NEVER, |of| freed(&of))
+}
+
 /// Returns the requested bytes of some allocations.
-pub(crate) fn bytes(input: Replayed<'_>, ids: &[u32]) -> u64 {
-    let requested = |id: &u32| input.replay.allocations.requested.get(*id as usize).unwrap_or_default();
-    ids.iter().map(requested).fold(0, u64::saturating_add)
+pub(crate) fn bytes(input: Replayed<'_>, ids: impl Iterator<Item = u32>) -> u64 {
+    let requested = |id: u32| input.replay.allocations.requested.get(id as usize).unwrap_or_default();
+    ids.map(requested).fold(0, u64::saturating_add)
 }

@@ -22,9 +22,7 @@ const MOST_GROUPS: usize = 6;
 #[derive(Clone, Debug)]
 pub(crate) struct Late {
     /// The line that made it, as people read it; `None` for gradients.
-    pub(crate) line: Option<String>,
-    /// Where that line is.
-    pub(crate) place: String,
+    pub(crate) place: Option<String>,
     /// The allocations, each with the position of the end of its step.
     of: Vec<(u32, u32)>,
 }
@@ -36,8 +34,7 @@ impl Late {
     }
 
     fn bytes(&self, input: Replayed<'_>) -> u64 {
-        let ids: Vec<u32> = self.of.iter().map(|(id, _)| *id).collect();
-        bytes(input, &ids)
+        bytes(input, self.of.iter().map(|(id, _)| *id))
     }
 }
 
@@ -61,25 +58,24 @@ pub(crate) fn late(
             if !is_late || !is_of_pass {
                 continue;
             }
-            let line = match categories.get(id) {
+            let place = match categories.get(id) {
                 // Steps that end with `zero_grad` have their gradients until then.
                 Category::Gradients if steps.source == StepSource::ZeroGrad => continue,
                 Category::Gradients => None,
                 Category::Activations | Category::Temporary if allocation.stack != StackId(0) => {
-                    Some(label(symbols, &best, allocation.stack))
+                    let frame = best.frame(symbols.stack(allocation.stack)).unwrap_or_default();
+                    let place = short_location(symbols, symbols.frame(frame));
+                    // Without a file, there is the name of a function.
+                    Some(if place.is_empty() { label(symbols, &best, allocation.stack) } else { place })
                 }
                 _ => continue,
             };
-            let place = || {
-                let frame = best.frame(symbols.stack(allocation.stack)).unwrap_or_default();
-                short_location(symbols, symbols.frame(frame))
-            };
-            let empty = || Late { line: line.clone(), place: place(), of: Vec::new() };
-            groups.entry(line.clone()).or_insert_with(empty).of.push((id, step.to));
+            let empty = || Late { place: place.clone(), of: Vec::new() };
+            groups.entry(place.clone()).or_insert_with(empty).of.push((id, step.to));
         }
     }
     let mut groups: Vec<Late> = groups.into_values().collect();
-    groups.sort_by_key(|late| (std::cmp::Reverse(late.bytes(input)), late.line.clone()));
+    groups.sort_by_key(|late| (std::cmp::Reverse(late.bytes(input)), late.place.clone()));
     groups.truncate(MOST_GROUPS);
     groups
 }

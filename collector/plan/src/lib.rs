@@ -11,6 +11,7 @@
 //! [`plan`](fn@plan) adds one candidate after the other until the goal is reached, and takes back what it turns out not to need.
 //!
 //! A trace has no graph of the computation, so some things are assumed, each so that a plan promises too little:
+//! - What a backward pass frees was kept for it. What lives longer has a name in the program, which no checkpoint takes away.
 //! - What a call keeps for the backward pass is freed when the call returns, though checkpointing frees most of it earlier.
 //! - The result of a call is what outlives it without being kept for the backward pass; if nothing does, it is what the backward
 //!   pass frees first. It stays, since the next call takes it.

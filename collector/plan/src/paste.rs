@@ -39,21 +39,17 @@ pub(crate) fn checkpoint(scope: &Scope, calls: u32) -> Vec<String> {
             }
             out
         }
-        Callee::Sequential => vec![
-            "from torch.utils.checkpoint import checkpoint_sequential".to_owned(),
-            format!("# {place}: `modules` is the nn.Sequential that is called there, `x` what it is called with."),
-            format!("x = checkpoint_sequential(modules, {calls}, x, use_reentrant=False)"),
-        ],
-        Callee::Module | Callee::Function(_) => {
+        Callee::Sequential | Callee::Module | Callee::Function(_) => {
             let called = called(&scope.callee);
-            let call = format!("x = checkpoint({called}, x, use_reentrant=False)");
-            let mut out = lines(&["from torch.utils.checkpoint import checkpoint"]);
-            out.push(format!("# {place}: in place of x = {called}(x)"));
+            let mut call = format!("x = checkpoint({called}, x, use_reentrant=False)");
             if is_part {
-                out.push(format!("{call} if number < {calls} else {called}(x)  # number: of the layer, from 0"));
-            } else {
-                out.push(call);
+                call += &format!(" if number < {calls} else {called}(x)  # number: of the layer, from 0");
             }
+            let mut out = lines(&["from torch.utils.checkpoint import checkpoint"]);
+            out.extend(match scope.callee {
+                Callee::Sequential if most > 1 => one_by_one(place, &[call]),
+                _ => vec![format!("# {place}: in place of x = {called}(x)"), call],
+            });
             out
         }
     }
@@ -62,18 +58,27 @@ pub(crate) fn checkpoint(scope: &Scope, calls: u32) -> Vec<String> {
 /// Returns the lines that offload what the first calls of a line keep.
 pub(crate) fn offload(scope: &Scope, calls: u32) -> Vec<String> {
     let (place, called) = (&scope.place, called(&scope.callee));
-    let mut out = vec![format!("# {place}: around x = {called}(x)")];
-    if calls < scope.calls() {
-        out.insert(0, "from contextlib import nullcontext".to_owned());
-        out.push(format!(
-            "with torch.autograd.graph.save_on_cpu(pin_memory=True) if number < {calls} else nullcontext():  # number: of the layer, \
-             from 0"
-        ));
-    } else {
-        out.push("with torch.autograd.graph.save_on_cpu(pin_memory=True):".to_owned());
+    let (around, call) = (format!("# {place}: around x = {called}(x)"), format!("    x = {called}(x)"));
+    let with = "with torch.autograd.graph.save_on_cpu(pin_memory=True)";
+    if calls >= scope.calls() {
+        return vec![around, format!("{with}:"), call];
     }
-    out.push(format!("    x = {called}(x)"));
+    let with = format!("{with} if number < {calls} else nullcontext():  # number: of the layer, from 0");
+    let mut out = lines(&["from contextlib import nullcontext"]);
+    out.extend(match scope.callee {
+        Callee::Sequential => one_by_one(place, &[with, call]),
+        _ => vec![around, with, call],
+    });
     out
+}
+
+/// Returns lines that call the modules of an `nn.Sequential` one by one, each as `body` does.
+fn one_by_one(place: &str, body: &[String]) -> Vec<String> {
+    let head = [
+        format!("# {place}: in place of x = layers(x), which is an nn.Sequential"),
+        "for number, layer in enumerate(layers):".to_owned(),
+    ];
+    head.into_iter().chain(body.iter().map(|line| format!("    {line}"))).collect()
 }
 
 /// Returns the lines that move the optimizer's state.
@@ -94,10 +99,10 @@ pub(crate) fn offload_optimizer() -> Vec<String> {
 
 /// Returns the lines that free something at the end of its step.
 pub(crate) fn free_earlier(late: &Late) -> Vec<String> {
-    match &late.line {
+    match &late.place {
         None => lines(&["optimizer.step()", "optimizer.zero_grad(set_to_none=True)  # here, not in the next step"]),
-        Some(_) => {
-            vec![format!("del outputs  # at the end of the step: whatever variable names what {} makes", late.place)]
+        Some(place) => {
+            vec![format!("del outputs  # at the end of the step: whatever variable names what {place} makes")]
         }
     }
 }

@@ -4,7 +4,7 @@ use replay::Replayed;
 use trace::frames::FrameId;
 use whatif::Edit;
 
-use crate::call::{Call, bytes};
+use crate::call::Call;
 
 /// What a line calls, as far as its frames tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,10 +67,7 @@ impl Scope {
 
     /// Returns the first calls of each pass, each with the one after it if that is among them.
     fn first(&self, calls: u32) -> impl Iterator<Item = (&Call, Option<&Call>)> {
-        self.passes.iter().flat_map(move |pass| {
-            let first = pass.get(..(calls as usize).min(pass.len())).unwrap_or_default();
-            first.iter().zip(first.iter().skip(1).map(Some).chain([None]))
-        })
+        self.passes.iter().flat_map(move |pass| first(pass, calls))
     }
 
     /// Returns the edits that checkpoint the first calls of each pass.
@@ -92,12 +89,17 @@ impl Scope {
         self.first(calls).map(|(call, _)| call.made_bytes(input)).fold(0, u64::saturating_add)
     }
 
-    /// Returns the bytes that the first calls of one pass kept, at most.
+    /// Returns the bytes that offloading the first calls moves out in one pass, at most.
     pub(crate) fn moved_bytes(&self, input: Replayed<'_>, calls: u32) -> u64 {
         let of = |pass: &Vec<Call>| {
-            let first = pass.get(..(calls as usize).min(pass.len())).unwrap_or_default();
-            first.iter().map(|call| bytes(input, &call.saved)).fold(0, u64::saturating_add)
+            first(pass, calls).map(|(call, next)| call.moved_bytes(input, next)).fold(0, u64::saturating_add)
         };
         self.passes.iter().map(of).max().unwrap_or_default()
     }
+}
+
+/// Returns the first calls of a pass, each with the one after it if that is among them.
+fn first(pass: &[Call], calls: u32) -> impl Iterator<Item = (&Call, Option<&Call>)> {
+    let first = pass.get(..(calls as usize).min(pass.len())).unwrap_or_default();
+    first.iter().zip(first.iter().skip(1).map(Some).chain([None]))
 }

@@ -22,18 +22,11 @@ const LEAST_PART: u64 = 50;
 /// From this percentage of a line's memory on, a line that it calls as often stands for it.
 const NEARLY_ALL_PERCENT: u128 = 90;
 
-/// The lines of a stack that can be scopes.
-#[derive(Clone, Debug, Default)]
-struct Lines {
-    /// Innermost first, each once.
-    frames: Vec<FrameId>,
-}
-
 /// Returns the lines that call most of what the forward passes keep, those with the largest potential first.
 pub(crate) fn scopes(input: Replayed<'_>, symbols: &Symbols, phases: &Phases) -> Vec<Scope> {
     let best = BestFrames::build(symbols);
     let allocations = &input.replay.allocations;
-    let mut lines_of: FxHashMap<u32, Lines> = FxHashMap::default();
+    let mut lines_of: FxHashMap<u32, Vec<FrameId>> = FxHashMap::default();
     // By line: what it kept of the pass that was met last, and the most of any.
     let mut kept: FxHashMap<FrameId, (u32, u64, u64)> = FxHashMap::default();
     let mut all = (0, 0, 0);
@@ -41,33 +34,33 @@ pub(crate) fn scopes(input: Replayed<'_>, symbols: &Symbols, phases: &Phases) ->
         if !phases.is_saved(id, &allocation) {
             continue;
         }
-        let lines = lines_of.entry(allocation.stack.0).or_insert_with(|| Lines::of(symbols, allocation.stack));
+        let lines = lines_of.entry(allocation.stack.0).or_insert_with(|| lines(symbols, allocation.stack));
         let pass = phases.pass(id);
         add(&mut all, pass, allocation.requested);
-        for frame in &lines.frames {
+        for frame in lines.iter() {
             add(kept.entry(*frame).or_default(), pass, allocation.requested);
         }
     }
     let whole = all.2;
-    let mut lines: Vec<(FrameId, u64)> = kept.iter().map(|(frame, (.., most))| (*frame, *most)).collect();
-    lines.retain(|(_, bytes)| *bytes > whole / LEAST_PART);
-    lines.sort_by_key(|(frame, bytes)| (std::cmp::Reverse(*bytes), *frame));
-    lines.truncate(MOST_LINES);
-    let wanted: FxHashSet<FrameId> = lines.into_iter().map(|(frame, _)| frame).collect();
+    let mut largest: Vec<(FrameId, u64)> = kept.iter().map(|(frame, (.., most))| (*frame, *most)).collect();
+    largest.retain(|(_, bytes)| *bytes > whole / LEAST_PART);
+    largest.sort_by_key(|(frame, bytes)| (std::cmp::Reverse(*bytes), *frame));
+    largest.truncate(MOST_LINES);
+    let wanted: FxHashSet<FrameId> = largest.into_iter().map(|(frame, _)| frame).collect();
     let mut made: FxHashMap<FrameId, Vec<u32>> = FxHashMap::default();
     for (id, stack) in (0..).zip(allocations.stack.iter()) {
         if phases.get(id) != Phase::Forward {
             continue;
         }
-        let lines = lines_of.entry(stack).or_insert_with(|| Lines::of(symbols, StackId(stack)));
-        for frame in lines.frames.iter().filter(|frame| wanted.contains(frame)) {
+        let lines = lines_of.entry(stack).or_insert_with(|| lines(symbols, StackId(stack)));
+        for frame in lines.iter().filter(|frame| wanted.contains(frame)) {
             made.entry(*frame).or_default().push(id);
         }
     }
     let mut found: Vec<Scope> =
         made.into_iter().map(|(frame, ids)| scope(input, (symbols, &best), phases, frame, &ids)).collect();
     found.retain(|scope| scope.potential(input, whole) > whole / LEAST_PART);
-    found.sort_by_key(|scope| (std::cmp::Reverse(scope.potential(input, whole)), scope.frame));
+    found.sort_by_cached_key(|scope| (std::cmp::Reverse(scope.potential(input, whole)), scope.frame));
     let mut found = distinct(input, symbols, &lines_of, found);
     found.truncate(MOST_SCOPES);
     found
@@ -82,17 +75,11 @@ fn add((last, sum, most): &mut (u32, u64, u64), pass: u32, bytes: u64) {
     *most = (*most).max(*sum);
 }
 
-impl Lines {
-    /// PyTorch's own lines call everything, so they name no part of a model.
-    fn of(symbols: &Symbols, stack: StackId) -> Self {
-        let mut frames: Vec<FrameId> = Vec::new();
-        for id in symbols.stack(stack) {
-            if is_line(symbols, *id) && !frames.contains(id) {
-                frames.push(*id);
-            }
-        }
-        Self { frames }
-    }
+/// Returns the lines of a stack that can be scopes, innermost first, each once. PyTorch's own lines call everything, so they name no
+/// part of a model.
+fn lines(symbols: &Symbols, stack: StackId) -> Vec<FrameId> {
+    let mut seen = FxHashSet::default();
+    symbols.stack(stack).iter().copied().filter(|id| is_line(symbols, *id) && seen.insert(*id)).collect()
 }
 
 fn is_line(symbols: &Symbols, id: FrameId) -> bool {
@@ -188,10 +175,15 @@ fn is_identifier(name: &str) -> bool {
 }
 
 /// Keeps one of several lines that stand for the same calls.
-fn distinct(input: Replayed<'_>, symbols: &Symbols, lines_of: &FxHashMap<u32, Lines>, found: Vec<Scope>) -> Vec<Scope> {
+fn distinct(
+    input: Replayed<'_>,
+    symbols: &Symbols,
+    lines_of: &FxHashMap<u32, Vec<FrameId>>,
+    found: Vec<Scope>,
+) -> Vec<Scope> {
     let is_inside = |inner: FrameId, outer: FrameId| {
-        let place = |lines: &Lines, frame| lines.frames.iter().position(|known| *known == frame);
-        let is_inside = |lines: &Lines| place(lines, inner).zip(place(lines, outer)).is_some_and(|(i, o)| i < o);
+        let place = |lines: &[FrameId], frame| lines.iter().position(|known| *known == frame);
+        let is_inside = |lines: &Vec<FrameId>| place(lines, inner).zip(place(lines, outer)).is_some_and(|(i, o)| i < o);
         lines_of.values().any(is_inside)
     };
     let saved: Vec<(&Scope, u64)> = found.iter().map(|scope| (scope, scope.saved_bytes(input))).collect();

@@ -1,6 +1,6 @@
 //! Finds the measures that reach a goal.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use whatif::Edit;
 
@@ -19,7 +19,7 @@ const IN_PIECES_PART: u64 = 8;
 const ABOUT_AS_MUCH: f64 = 1.1;
 /// The measures that are added, or put in the place of others, at most.
 const MOST_ROUNDS: usize = 12;
-/// What saves less than one part in this many of the reserved memory is no help.
+/// What saves less than one part in this many of the reserved memory is no help, unless it saves all that is missing.
 const LEAST_PART: u64 = 200;
 /// Of what is missing, a measure saves at least one part in this many, if there is one that does: few measures are better than many.
 const LARGE_PART: u64 = 4;
@@ -106,12 +106,15 @@ pub fn plan<E>(
         let best = search.best(&chosen, (&sets, &trials), &after, missing).filter(|_| !is_reached);
         let is_enough = |trial: &Trial| match is_reached {
             true => goal.is_reached(&before, trial),
-            false => trial.reserved <= after.reserved + after.reserved / LEAST_PART,
+            false => trial.reserved <= after.reserved.saturating_add(after.reserved / LEAST_PART),
         };
         // What comes to the same in one measure less takes the place of the others.
         let simpler = || search.simpler(&chosen, (&sets, &trials), is_enough);
         let Some((best, trial)) = best.or_else(simpler) else { break };
         (chosen, after) = (best, trial);
+        if chosen.len() == 1 && goal.is_reached(&before, &after) {
+            break;
+        }
         let kept = |candidate: &Candidate| {
             let conflict = |known: &&Candidate| !conflicts.contains(&(**known, *candidate)) && *known != candidate;
             chosen.iter().filter(conflict).copied().chain([*candidate]).collect()
@@ -123,34 +126,34 @@ pub fn plan<E>(
     if goal.is_reached(&before, &after) {
         search.trim(&mut chosen, goal, &before)?;
     }
+    let parts: Vec<Vec<Candidate>> =
+        (1..=chosen.len()).map(|count| chosen.iter().take(count).copied().collect()).collect();
     let mut measures = Vec::new();
-    let mut last = before;
-    for count in 1..=chosen.len() {
-        let part = chosen.get(..count).unwrap_or_default();
-        let trial = search.try_one(part)?;
-        measures.extend(part.last().map(|candidate| search.measure(*candidate, &last, &trial)));
-        last = trial;
+    let mut after = before;
+    for (candidate, trial) in chosen.iter().zip(search.try_each(&parts)?) {
+        measures.push(search.measure(*candidate, &after, &trial));
+        after = trial;
     }
-    let is_reached = goal.is_reached(&before, &last);
-    Ok(Plan {
-        goal,
-        is_reached,
-        missing_bytes: goal.missing(&before, &last),
-        before,
-        after: last,
-        measures,
-        candidates,
-    })
+    let (is_reached, missing_bytes) = (goal.is_reached(&before, &after), goal.missing(&before, &after));
+    Ok(Plan { goal, is_reached, missing_bytes, before, after, measures, candidates })
 }
 
 /// Returns the pairs of candidates that concern the same allocations, and so can't be combined.
 fn conflicts(survey: &Survey<'_>, all: &[Candidate]) -> FxHashSet<(Candidate, Candidate)> {
-    let concerned = |candidate: &Candidate| -> FxHashSet<u32> {
-        survey.edits(*candidate).iter().map(|edit| edit.act.allocation()).collect()
+    // By allocation, one bit for each candidate: there are never more of them.
+    let mut concerned: FxHashMap<u32, u64> = FxHashMap::default();
+    for (number, candidate) in (0..u64::BITS).zip(all) {
+        for edit in survey.edits(*candidate) {
+            *concerned.entry(edit.act.allocation()).or_default() |= 1 << number;
+        }
+    }
+    let together: FxHashSet<u64> = concerned.into_values().collect();
+    let of = |bits: u64| (0..u64::BITS).zip(all).filter(move |(number, _)| bits >> number & 1 == 1);
+    let pairs = |bits: &u64| {
+        let bits = *bits;
+        of(bits).flat_map(move |(_, one)| of(bits).map(move |(_, other)| (*one, *other)))
     };
-    let of: Vec<(Candidate, FxHashSet<u32>)> = all.iter().map(|candidate| (*candidate, concerned(candidate))).collect();
-    let pairs = of.iter().flat_map(|one| of.iter().map(move |other| (one, other)));
-    pairs.filter(|(one, other)| !one.1.is_disjoint(&other.1)).map(|(one, other)| (one.0, other.0)).collect()
+    together.iter().flat_map(pairs).collect()
 }
 
 /// A search under way.
@@ -190,7 +193,8 @@ impl<E> Search<'_, '_, E> {
     ) -> Option<(Vec<Candidate>, Trial)> {
         let saved = |trial: &Trial| now.reserved.saturating_sub(trial.reserved);
         let most = trials.iter().map(saved).max()?;
-        let least = (most.min(missing) / LARGE_PART).max(now.reserved / LEAST_PART).max(1);
+        let least = (most.min(missing) / LARGE_PART).max(now.reserved / LEAST_PART);
+        let least = if missing > 0 { least.min(missing) } else { least.max(1) };
         let worth = |set: &[Candidate], trial: &Trial| {
             // What only memory in pieces saves depends on the order of a few requests.
             let live = now.allocated.saturating_sub(trial.allocated).saturating_mul(MOST_IN_PIECES);
@@ -222,8 +226,8 @@ impl<E> Search<'_, '_, E> {
     fn trim(&mut self, chosen: &mut Vec<Candidate>, goal: Goal, before: &Trial) -> Result<(), E> {
         let mut order: Vec<Candidate> = chosen.clone();
         order.sort_by(|one, other| self.us(&[*other]).total_cmp(&self.us(&[*one])));
-        for candidate in order.iter().filter(|_| chosen.len() > 1).copied().collect::<Vec<_>>() {
-            let without: Vec<Candidate> = chosen.iter().copied().filter(|known| *known != candidate).collect();
+        for candidate in &order {
+            let without: Vec<Candidate> = chosen.iter().copied().filter(|known| known != candidate).collect();
             if !without.is_empty() && goal.is_reached(before, &self.try_one(&without)?) {
                 *chosen = without;
             }

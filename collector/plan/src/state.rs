@@ -1,11 +1,14 @@
 //! The optimizer's state outside of the optimizer's step, where nothing needs it.
 
 use analysis::category::{Categories, Category};
-use replay::{Allocation, Replayed};
+use replay::Replayed;
 use whatif::{Edit, EditAct};
 
 use crate::call::bytes;
 use crate::phases::{Phase, Phases, freed};
+
+/// The most allocations, times the steps of the optimizer, that are looked at: about as many edits follow.
+const MOST_MOVES: usize = 1 << 22;
 
 /// The optimizer's state, and where the optimizer needs it.
 #[derive(Clone, Debug)]
@@ -40,7 +43,8 @@ impl State {
         }
         // Each backward pass that ended is followed by a step.
         let is_seen = spans.len() > 1 || phases.whole_passes() <= 1;
-        (!ids.is_empty() && !spans.is_empty() && is_seen).then_some(Self { ids, spans })
+        let moves = ids.len().saturating_mul(spans.len());
+        ((1..=MOST_MOVES).contains(&moves) && is_seen).then_some(Self { ids, spans })
     }
 
     /// Returns the bytes of it that are there at once, at most: all that is never freed, or was made last.
@@ -48,8 +52,7 @@ impl State {
         let last = self.spans.last().map_or(0, |(_, to)| *to);
         let is_live =
             |id: &u32| input.replay.allocations.get(*id).is_some_and(|of| of.begin <= last && freed(&of) > last);
-        let live: Vec<u32> = self.ids.iter().copied().filter(is_live).collect();
-        bytes(input, &live)
+        bytes(input, self.ids.iter().copied().filter(is_live))
     }
 
     /// Returns the edits that free it wherever the optimizer doesn't run.
@@ -57,11 +60,12 @@ impl State {
         let mut edits = Vec::new();
         for id in &self.ids {
             let Some(of) = input.replay.allocations.get(*id) else { continue };
-            let freed = if freed(&of) == Allocation::NEVER { u32::MAX } else { freed(&of) };
+            let freed = freed(&of);
             // What is older than the trace is away from its start on.
             let mut away_from = (of.begin == 0).then_some(0);
-            for (from, to) in self.spans.iter().copied().filter(|(_, to)| *to >= of.begin) {
-                if let Some(position) = away_from.filter(|away| *away < from && from < freed) {
+            let first = self.spans.partition_point(|(_, to)| *to < of.begin);
+            for (from, to) in self.spans.iter().skip(first).copied().take_while(|(from, _)| *from < freed) {
+                if let Some(position) = away_from.filter(|away| *away < from) {
                     edits.push(Edit { position, act: EditAct::Free(*id) });
                     edits.push(Edit { position: from, act: EditAct::Again(*id) });
                 }

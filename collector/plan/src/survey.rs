@@ -43,8 +43,7 @@ impl<'a> Survey<'a> {
         let categories = roles.categories(input, symbols);
         let steps = roles.steps(input, symbols);
         let phases = Phases::of(input, categories, roles.is_training(symbols), steps.is_some());
-        let ids = 0..input.replay.allocations.len() as u32;
-        let forward: Vec<u32> = ids.filter(|id| phases.get(*id) == Phase::Forward).collect();
+        let forward = (0..input.replay.allocations.len() as u32).filter(|id| phases.get(*id) == Phase::Forward);
         let count = steps.map_or(0, |steps| steps.steps.len()).max(1) as u64;
         let scopes = scopes(input, symbols, &phases);
         Self {
@@ -53,7 +52,7 @@ impl<'a> Survey<'a> {
             state: State::of(input, categories, &phases),
             missing: missing(input, symbols, (&phases, &scopes), steps),
             scopes,
-            forward_bytes: bytes(input, &forward),
+            forward_bytes: bytes(input, forward),
             passes_per_step: (u64::from(phases.passes()) / count).max(1),
             step_us: steps.and_then(|steps| step_us(input, steps)),
         }
@@ -126,8 +125,8 @@ impl<'a> Survey<'a> {
                 }
             }
             Kind::OffloadOptimizer => "the optimizer's state, between its steps".to_owned(),
-            Kind::FreeEarlier => match self.late.get(candidate.of).and_then(|late| late.line.as_ref()) {
-                Some(line) => line.clone(),
+            Kind::FreeEarlier => match self.late.get(candidate.of).and_then(|late| late.place.as_ref()) {
+                Some(place) => format!("results of {place}, at the end of their step"),
                 None => "gradients, right after the optimizer's step".to_owned(),
             },
         }

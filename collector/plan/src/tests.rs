@@ -237,7 +237,10 @@ fn what_lives_on_into_the_next_step_is_freed_with_its_own() {
     let late: Vec<Candidate> =
         survey.candidates().into_iter().filter(|candidate| candidate.kind == Kind::FreeEarlier).collect();
     let what: Vec<String> = late.iter().map(|candidate| survey.what(*candidate)).collect();
-    assert_eq!(what, ["forward  m/model.py:30", "gradients, right after the optimizer's step"]);
+    assert_eq!(
+        what,
+        ["results of m/model.py:30, at the end of their step", "gradients, right after the optimizer's step"]
+    );
     let edits: Vec<Edit> = late.iter().flat_map(|candidate| survey.edits(*candidate)).collect();
     assert_eq!(job.trial(&edits, Goal::Save(1)).allocated, (100 + 60 + 40) * MIB);
     // The gradient's memory would serve neither the input nor the result: only the result's is worth it.
@@ -281,6 +284,93 @@ fn what_the_program_still_names_is_not_kept_for_the_backward_pass() {
     for candidate in head {
         assert_eq!(job.trial(&survey.edits(candidate), Goal::Save(1)).allocated, (200 + 100 + 160 + 20) * MIB);
     }
+}
+
+/// The backward pass finds nothing of the third layer but its result.
+#[test]
+fn a_call_that_keeps_only_its_result_has_a_backward_pass() {
+    let mut script = Script::default();
+    let at = |line: u64| format!("forward@/m/model.py:{line} forward@/m/model.py:20 train@/m/train.py:3");
+    for _ in 0..2 {
+        let mut saved = Vec::new();
+        for layer in 0..4 {
+            let first = script.alloc(40, &at(7));
+            let scratch = script.alloc(20, &at(8));
+            script.free(scratch);
+            let kept = if layer == 2 { [].as_slice() } else { &[first] };
+            if kept.is_empty() {
+                script.free(first);
+            }
+            saved.push([kept, &[script.alloc(20, &at(9))]].concat());
+        }
+        let gradient = script.alloc(20, BACKWARD);
+        saved.into_iter().flatten().rev().chain([gradient]).for_each(|at| script.free(at));
+        let root = script.alloc(20, OPTIMIZER);
+        script.free(root);
+    }
+    let job = script.read();
+    let survey = job.survey();
+    assert_eq!(survey.missing, []);
+    // What is offloaded is back in the end.
+    for candidate in survey.candidates() {
+        let edits = survey.edits(candidate);
+        let count = |is: fn(&EditAct) -> bool| edits.iter().filter(|edit| is(&edit.act)).count();
+        assert_eq!(
+            count(|act| matches!(act, EditAct::Free(_))),
+            count(|act| matches!(act, EditAct::Again(_))),
+            "{}",
+            survey.what(candidate)
+        );
+    }
+}
+
+#[test]
+fn a_goal_that_is_a_small_part_of_the_memory_is_reached() {
+    let mut script = Script::default();
+    (0..30).for_each(|_| _ = script.alloc(2048, "build@/m/train.py:1"));
+    let mut job = train(&[LAYER; 4], 0);
+    job.lines.insert_str(0, &script.lines.replace("0x", "0xff"));
+    let planned = job.read().plan(Goal::Save(20 * MIB));
+    assert!(planned.is_reached && planned.measures.len() == 1, "{planned:#?}");
+}
+
+#[test]
+fn results_that_are_offloaded_are_moved() {
+    let job = train(&[LAYER; 4], 0).read();
+    let survey = job.survey();
+    let is_offload = |candidate: &Candidate| candidate.kind == Kind::OffloadActivations;
+    let offload = survey.candidates().into_iter().find(is_offload).unwrap();
+    let moved = |calls: u32| survey.cost(offload.with_calls(calls)).moved_bytes / MIB;
+    // That of the last call is used outside of it.
+    assert_eq!([1, 2, 4].map(moved), [80, 180, 380]);
+}
+
+/// `checkpoint_sequential` leaves its last segment as it is, and knows no first calls.
+#[test]
+fn modules_of_a_sequence_are_called_one_by_one() {
+    let mut script = train(&[LAYER; 4], 0);
+    let line = "forward@/m/model.py:20";
+    script.lines = script.lines.replace(line, &format!("forward@/x/torch/nn/modules/container.py:9 {line}"));
+    let job = script.read();
+    let survey = job.survey();
+    let pasted = |kind: Kind, calls: u32| {
+        let of_kind = |candidate: &Candidate| candidate.kind == kind;
+        survey.paste(survey.candidates().into_iter().find(of_kind).unwrap().with_calls(calls))
+    };
+    let replaced = "# m/model.py:20: in place of x = layers(x), which is an nn.Sequential";
+    assert_eq!(
+        pasted(Kind::Checkpoint, 4)[1..],
+        [replaced, "for number, layer in enumerate(layers):", "    x = checkpoint(layer, x, use_reentrant=False)",]
+    );
+    assert_eq!(
+        pasted(Kind::OffloadActivations, 1)[1..],
+        [
+            replaced,
+            "for number, layer in enumerate(layers):",
+            "    with torch.autograd.graph.save_on_cpu(pin_memory=True) if number < 1 else nullcontext():  # number: of the layer, from 0",
+            "        x = layer(x)",
+        ]
+    );
 }
 
 #[test]
