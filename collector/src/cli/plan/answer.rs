@@ -96,8 +96,8 @@ impl Answer {
             let at_start = Bytes(self.reserved_at_start);
             writeln!(
                 out,
-                "{at_start} was reserved before the first event. What of it was not in use is released first: the plan would have been \
-                 followed then, too."
+                "{at_start} was reserved before the first event. Its cached part is left out, since the plan would have applied then, \
+                 too."
             )?;
         }
         self.write_assumptions(out)?;
@@ -133,12 +133,12 @@ impl Answer {
                 };
                 let best = match measures.is_empty() {
                     true => format!("nothing was found that saves anything of {whole} reserved"),
-                    false => format!("the best plan saves {saved} of {whole} reserved, needs {needs}"),
+                    false => format!("the plan that was found saves {saved} of {whole} reserved, needs {needs}"),
                 };
-                match missing_bytes {
-                    // It would be enough if memory were not in pieces.
-                    0 => format!("FALLS SHORT of {goal}: {best}"),
-                    _ => format!("FALLS SHORT of {goal} by {missing}: {best}"),
+                // With 0, it would be enough if memory were not in pieces.
+                match *missing_bytes == 0 || measures.is_empty() {
+                    true => format!("FALLS SHORT of {goal}: {best}"),
+                    false => format!("FALLS SHORT of {goal} by {missing}: {best}"),
                 }
             }
         }
@@ -151,9 +151,7 @@ impl Answer {
         let (reserved, live) =
             (before.reserved.saturating_sub(after.reserved), before.allocated.saturating_sub(after.allocated));
         if !measures.is_empty() && live < reserved / 4 {
-            return Some(format!(
-                "Most of what is saved is memory in pieces, for which live tensors are not the reason. {tune}"
-            ));
+            return Some(format!("Most of what is saved is fragmentation, not live tensors. {tune}"));
         }
         let largest = candidates.iter().max_by_key(|measure| measure.saved_allocated)?;
         let (reserved, live) = (largest.saved_reserved, largest.saved_allocated);
