@@ -85,7 +85,10 @@ fn a_plan_reaches_its_goal_with_lines_to_paste() -> Result<()> {
     );
     // All that can be done, and more than that.
     let short = text(&["--save", "500GiB"])?;
-    assert!(short.starts_with("FALLS SHORT of saving 500 GiB by ") && short.contains("the plan that was found saves"), "{short}");
+    assert!(
+        short.starts_with("FALLS SHORT of saving 500 GiB by ") && short.contains("the plan that was found saves"),
+        "{short}"
+    );
     assert!(text(&["--fit", "A100-80GB"])?.starts_with("FITS 78.6 GiB as it is: reserves "));
     Ok(())
 }
