@@ -17,6 +17,7 @@ const decided = (page) =>
 /** Opens the dialog from the palette. */
 async function openRules(page) {
   await press(page, 'Control+k');
+  await at(page, 'palette-input').waitFor();
   await page.tab.keyboard.type('category rules');
   await press(page, 'Enter');
   await at(page, 'category-table').waitFor();

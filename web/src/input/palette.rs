@@ -40,11 +40,7 @@ pub fn CommandPalette() -> Html {
         use_answer(wants_lines.then(|| {
             Query::Find(FindQuery { term: ANY_LINE.to_owned(), position, start: ListStart::At(0), rows: LINES })
         }));
-    let lines: &[FoundLine] = match answer.as_deref() {
-        Some(Answer::Find(found)) => &found.by_line,
-        _ => &[],
-    };
-    let groups = found(&model, &typed, &jobs, lines);
+    let groups = found(&model, &typed, &jobs, lines_of(answer.as_deref()));
     let items: Vec<Item> = groups.iter().flat_map(|group| group.items.iter().cloned()).collect();
     let last = items.len().saturating_sub(1);
     let at = (*chosen).min(last);
@@ -76,7 +72,16 @@ pub fn CommandPalette() -> Html {
     };
     let onkeydown = {
         let (chosen, run, current) = (chosen.clone(), run.clone(), items.get(at).cloned());
+        let (model, typed, jobs, answer) = (model.clone(), typed.clone(), jobs.clone(), answer.clone());
         Callback::from(move |event: KeyboardEvent| {
+            let value = event.target_dyn_into::<HtmlInputElement>().map(|input| input.value());
+            // What was typed just now has not been rendered yet.
+            let newer = value.filter(|value| *value != *typed).filter(|_| event.key() == "Enter");
+            let first = newer.map(|value| {
+                let groups = found(&model, &value, &jobs, lines_of(answer.as_deref()));
+                groups.into_iter().flat_map(|group| group.items).next()
+            });
+            let current = first.unwrap_or_else(|| current.clone());
             match event.key().as_str() {
                 "ArrowDown" => chosen.set(if at >= last { 0 } else { at + 1 }),
                 "ArrowUp" => chosen.set(at.checked_sub(1).unwrap_or(last)),
@@ -112,6 +117,13 @@ pub fn CommandPalette() -> Html {
                 <p class="palette-none">{ "No matching view, command, file, job, line or event" }</p>
             }
         </Modal>
+    }
+}
+
+fn lines_of(answer: Option<&Answer>) -> &[FoundLine] {
+    match answer {
+        Some(Answer::Find(found)) => &found.by_line,
+        _ => &[],
     }
 }
 

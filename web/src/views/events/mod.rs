@@ -160,9 +160,10 @@ pub fn Events() -> Html {
     let onkeydown = {
         let (go, page, page_rows) = (go, page.clone(), list.page);
         // A row of lost events is skipped: the cursor is already before it.
+        let shown = page.clone();
         let below = move |at: u32| {
             let next = at.saturating_add(1);
-            let is_lost = page.as_deref().and_then(|page| row_at(page, next)).is_some_and(|row| row.event().is_none());
+            let is_lost = shown.as_deref().and_then(|page| row_at(page, next)).is_some_and(|row| row.event().is_none());
             next.saturating_add(is_lost.into())
         };
         let model = model.clone();
@@ -178,6 +179,13 @@ pub fn Events() -> Html {
                 return;
             }
             let last = rows - 1;
+            // A key before this one may have moved the cursor, and the list was not rendered since.
+            let now = model.now().view.cursor;
+            let at = match page.as_deref() {
+                _ if now == cursor => at,
+                _ if is_plain => now.checked_sub(1),
+                page => page.and_then(|page| row_of(page, now)).or(at),
+            };
             let target = match event.key().as_str() {
                 "ArrowDown" => at.map_or(0, &below),
                 "ArrowUp" => at.unwrap_or(0).saturating_sub(1),
