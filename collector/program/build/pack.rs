@@ -2,7 +2,7 @@
 //!
 //! A file is compressed once and sent often, so the slowest settings are the right ones. Results are kept in a folder under the hash
 //! of their content, so that a build compresses only what has changed. Brotli is for what is published: the page of a program that
-//! somebody builds goes to this machine or one nearby, where a fifth more bytes are not worth a compiler's seconds.
+//! somebody builds goes to this machine or one nearby, where a quarter more bytes are not worth a compiler's seconds.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -118,6 +118,7 @@ fn what_can_not_be_told() -> Result<()> {
             &[r#"[{"file":"a.py","line":3,"value":1.0},{"file":"b.py","line":4,"value":0.5}]"#],
         ),
         ("--value a.py=1 train.py run", 2, &["write a line and what it reads, such as train.py:62=0.5"]),
+        ("--world-size 1000003 --rank all-classes train.py run", 2, &["1000003 is not in 1..=1000000"]),
         ("--world-size 8 --rank all train.py run", 2, &["write ranks such as 0 or 0,7,63, or all-classes"]),
         ("--world-size 8 --rank 8 train.py run", 2, &["--rank 8: the last rank of 8 is 7."]),
         ("tra.py run", 2, &["There is no script tra.py. Did you mean train.py?"]),

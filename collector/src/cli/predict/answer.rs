@@ -49,9 +49,9 @@ pub(super) struct Answer {
     /// The prediction for a device without a limit, if it does not fit within the limit.
     pub(super) unlimited: Option<Prediction>,
     pub(super) cards: Vec<CardFit>,
-    /// The ranks that were run to find all classes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tried: Vec<u64>,
+    /// Whether its ranks stand for all others.
+    #[serde(skip)]
+    pub(super) is_of_classes: bool,
     /// The allocator settings that serve it best.
     pub(super) tuning: Option<Printed>,
     /// The largest number that fits, if one was varied.
@@ -213,7 +213,7 @@ impl Answer {
             0 => {}
             more => writeln!(f, "  {} more: add --json", Count(more as u64))?,
         }
-        if !self.tried.is_empty() {
+        if self.is_of_classes {
             writeln!(f, "  Ranks that are not listed are taken to be like one of these.")?;
         }
         if let Some(SharedDevice { needs, device, processes }) = self.prediction.shared {

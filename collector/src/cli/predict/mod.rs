@@ -48,10 +48,13 @@ Exit status:
   1  It does not fit, or needs a larger share than --fail-if-over
   2  It can't be told: the program failed for another reason, or can't be run";
 
+/// The most ranks: more than any job has.
+const MOST_RANKS: u64 = 1_000_000;
+
 /// The most devices that a process finds.
 const DEVICES: u64 = 8;
 
-/// The options with which launchers are told how many processes to start: `torchrun`, `accelerate launch`, `deepspeed`.
+/// Options of launchers that set the number of processes: `torchrun`, `accelerate launch`, `deepspeed`.
 const PROCESSES: [&str; 3] = ["nproc_per_node", "num_processes", "num_gpus"];
 
 /// The options of `predict`.
@@ -71,7 +74,7 @@ pub(super) struct Predict {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=DEVICES))]
     devices: Option<u64>,
     /// Run as one rank of this many, in place of torchrun
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_RANKS))]
     world_size: Option<u64>,
     /// Ranks to run as, one after the other: 0, or 0,7,63; or all-classes, for one of each that needs other memory [default: 0]
     #[arg(long, value_name = "RANKS", requires = "world_size")]
@@ -200,9 +203,9 @@ impl Predict {
             true => Some(runs.run(&program, target.ample(), Output::Hidden)?.0),
             false => None,
         };
-        let needing = unlimited.as_ref().unwrap_or(&prediction).largest();
-        let needs = needing.map_or(0, |(_, memory)| memory.needs);
-        let together = prediction.shared.map_or(0, |shared| shared.needs);
+        let whole = unlimited.as_ref().unwrap_or(&prediction);
+        let together = |of: &Prediction| of.shared.map_or(0, |shared| shared.needs);
+        let needs = whole.largest().map_or(0, |(_, memory)| memory.needs).max(together(whole));
         let goal = if has_failed { GoalName::Fit } else { GoalName::Reserved };
         let tuning = match prediction.largest() {
             Some((Process { recording: Some(path), .. }, memory)) => {
@@ -210,7 +213,7 @@ impl Predict {
             }
             _ => None,
         };
-        let share = |room: u64| needs.max(together) as f64 / room.max(1) as f64;
+        let share = |room: u64| needs as f64 / room.max(1) as f64;
         Ok(Answer {
             sentence: String::new(),
             program: name,
@@ -218,18 +221,17 @@ impl Predict {
             card: target.card.map(|card| card.name),
             room: target.room,
             // What it needs after an error is not known.
-            fits: target.room.filter(|_| prediction.error().is_none()).map(|room| !has_failed && together <= room),
-            needs: needs.max(together),
+            fits: target
+                .room
+                .filter(|_| prediction.error().is_none())
+                .map(|room| !has_failed && together(&prediction) <= room),
+            needs,
             is_over: self.fail_if_over.zip(target.room).map(|(most, room)| share(room) > most),
             seconds: took.as_secs_f64(),
             prediction,
             unlimited,
-            cards: cards(needs.max(together), target.held_by_others),
-            tried: if self.rank == Some(Ranks::Classes) {
-                runs.ranks.iter().copied().flatten().collect()
-            } else {
-                Vec::new()
-            },
+            cards: cards(needs, target.held_by_others),
+            is_of_classes: self.rank == Some(Ranks::Classes),
             tuning,
             largest,
             is_verbose: self.verbose,
