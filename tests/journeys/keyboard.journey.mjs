@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { answered, at, movesFrom, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
+import { answered, at, goTo, movesFrom, openSample, press, says, standsAt, status, text, until } from './workbench.mjs';
 
 /** Returns the test id of the focused element. */
 const focused = (page) => page.tab.evaluate(() => document.activeElement?.dataset.testid ?? '');
@@ -187,5 +187,32 @@ test('Tab stays in a dialog, wherever the focus was', async (t) => {
     }
     await press(page, 'Escape');
     await gone(page, name);
+  }
+});
+
+test('keys that follow one another within a frame each count, in every list', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const lists = [
+    ['Allocations', 'grid', undefined],
+    ['Flame', 'tree', 'Table'],
+    // It moves the cursor, which the others follow.
+    ['Events', 'grid', undefined],
+  ];
+  for (const [tab, role, button] of lists) {
+    await goTo(page, tab);
+    if (button) await page.tab.getByRole('button', { name: button, exact: true }).click();
+    const list = page.tab.getByRole(role).first();
+    await list.focus();
+    const row = async () => Number(/\d+$/.exec((await list.getAttribute('aria-activedescendant')) ?? '')?.[0] ?? -1);
+    await press(page, 'Home');
+    await until(`${tab} begins with the first row`, row, (now) => now === 0);
+    await answered(page);
+    await list.evaluate((list) => {
+      for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowUp']) {
+        list.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+      }
+    });
+    await until(`${tab} is two rows further`, row, (now) => now === 2);
   }
 });

@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use query::{Answer, Query};
+use query::{Answer, PositionAtQuery, Query};
 use yew::prelude::*;
 
 use super::{ModelHandle, use_model};
 use crate::browser::use_effect_with;
-use crate::model::{FileKey, Model, rebased};
+use crate::model::{Action, FileKey, Model, rebased};
 
 /// The addressee of a question: a file and one of its devices.
 type Addressee = (FileKey, u32);
@@ -199,13 +199,6 @@ impl Asker {
     }
 }
 
-/// Returns a function that asks a single question about the current device, for event handlers, as [`ask`] does.
-#[hook]
-pub fn use_ask() -> Rc<dyn Fn(Query, Callback<Rc<Answer>>)> {
-    let model = use_model();
-    Rc::new(move |query, reply| ask(&model, query, reply))
-}
-
 /// Asks a single question about the current device. The reply comes once, or never if another file or device is shown
 /// by then, or if the session has dropped its oldest events, since positions are relative to them.
 pub fn ask(handle: &ModelHandle, query: Query, reply: Callback<Rc<Answer>>) {
@@ -218,6 +211,17 @@ pub fn ask(handle: &ModelHandle, query: Query, reply: Callback<Rc<Answer>>) {
         }
     });
     handle.workers().ask(key, device, query, reply);
+}
+
+/// Moves the cursor to a coordinate of the x axis.
+pub fn bring_cursor(handle: &ModelHandle, x: f64) {
+    let model = handle.clone();
+    let reply = Callback::from(move |answer: Rc<Answer>| {
+        if let Answer::PositionAt(position) = *answer {
+            model.dispatch(Action::SetCursor(position));
+        }
+    });
+    ask(handle, Query::PositionAt(PositionAtQuery { axis: handle.now().view.axis, x }), reply);
 }
 
 /// Returns what a single question is about: the addressee, and the epoch of its positions.

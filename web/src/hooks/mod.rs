@@ -27,7 +27,7 @@ mod term;
 mod whatif;
 
 pub use crate::worker::CurvesFor;
-pub use answer::{ask, use_answer, use_answer_of, use_ask, use_exact_answer, use_exact_answer_of};
+pub use answer::{ask, bring_cursor, use_answer, use_answer_of, use_exact_answer, use_exact_answer_of};
 pub use away::use_putting_away;
 pub use baseline::use_baseline;
 pub use cursor::use_cursor;

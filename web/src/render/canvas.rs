@@ -31,8 +31,9 @@ pub trait Picture: 'static {
     }
 }
 
-struct Inner<P> {
-    picture: RefCell<P>,
+/// The canvases of a picture, and its animation frames. One code for all pictures.
+struct Frames {
+    picture: Rc<RefCell<dyn Picture>>,
     host: NodeRef,
     base: NodeRef,
     overlay: NodeRef,
@@ -47,7 +48,7 @@ struct Inner<P> {
     replace: RefCell<Callback<Backend>>,
 }
 
-impl<P> Drop for Inner<P> {
+impl Drop for Frames {
     /// A later frame would call a closure that is gone.
     fn drop(&mut self) {
         if let Some(id) = self.due.get() {
@@ -67,147 +68,71 @@ struct Tools {
 }
 
 /// A picture with its canvases. Clones share them.
-pub struct Canvas<P>(Rc<Inner<P>>);
+pub struct Canvas<P> {
+    picture: Rc<RefCell<P>>,
+    frames: Rc<Frames>,
+}
 
 impl<P> Clone for Canvas<P> {
     fn clone(&self) -> Self {
-        Self(Rc::clone(&self.0))
+        Self { picture: Rc::clone(&self.picture), frames: Rc::clone(&self.frames) }
     }
 }
 
 impl<P> PartialEq for Canvas<P> {
     fn eq(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.0, &other.0)
+        Rc::ptr_eq(&self.frames, &other.frames)
     }
 }
 
 impl<P: Picture> Canvas<P> {
     /// Returns the reference of the element around the canvases, which must contain [`Self::html`].
     pub fn host(&self) -> NodeRef {
-        self.0.host.clone()
+        self.frames.host.clone()
     }
 
     /// Returns the size of the picture.
     pub fn size(&self) -> Size {
-        self.0.size.get()
+        self.frames.size.get()
     }
 
     /// Reads the picture.
     pub fn read<T>(&self, read: impl FnOnce(&P) -> T) -> T {
-        read(&self.0.picture.borrow())
+        read(&self.picture.borrow())
     }
 
     /// Changes the picture, and draws it in the next frame.
     pub fn change<T>(&self, change: impl FnOnce(&mut P) -> T) -> T {
-        let result = change(&mut self.0.picture.borrow_mut());
+        let result = change(&mut self.picture.borrow_mut());
         self.request();
         result
     }
 
     /// Converts client coordinates of an event to CSS pixels from the top left corner.
     pub fn point(&self, client: (f64, f64)) -> (f64, f64) {
-        self.0.host.cast::<HtmlElement>().map_or((0.0, 0.0), |host| {
-            let rect = host.get_bounding_client_rect();
-            (client.0 - rect.left(), client.1 - rect.top())
-        })
+        self.frames.point(client)
     }
 
     /// Returns whether the picture can be drawn.
     pub fn is_shown(&self) -> bool {
-        !self.size().is_empty() && self.0.base.get().is_some()
+        !self.size().is_empty() && self.frames.base.get().is_some()
     }
 
-    /// Returns the canvases. A canvas is bound to the first kind of context, hence the key.
+    /// Returns the canvases.
     pub fn html(&self) -> Html {
-        let (backend, has_lines) = (self.0.backend.get().name(), self.0.backend.get().has_lines());
-        html! {
-            <>
-                <canvas key={backend} class="canvas-base" ref={self.0.base.clone()} data-renderer={backend} aria-hidden="true" />
-                if !has_lines {
-                    <canvas key="overlay" class="canvas-overlay" ref={self.0.overlay.clone()} aria-hidden="true" />
-                }
-            </>
-        }
+        self.frames.html()
     }
 
     /// Draws the picture in the next frame.
     pub fn request(&self) {
-        if self.0.due.get().is_some() {
-            return;
-        }
-        let mut frame = self.0.frame.borrow_mut();
-        let call = frame.get_or_insert_with(|| {
-            // Weak: a pending frame keeps nothing alive.
-            let inner = Rc::downgrade(&self.0);
-            Closure::new(move || {
-                if let Some(inner) = inner.upgrade() {
-                    Self(inner).frame();
-                }
-            })
-        });
-        self.0.due.set(window().request_animation_frame(call.as_ref().unchecked_ref()).ok());
-    }
-
-    fn frame(&self) {
-        self.0.due.set(None);
-        if !self.draw() && self.0.backend.get() == Backend::WebGl {
-            *self.0.tools.borrow_mut() = None;
-            self.0.backend.set(Backend::Cpu);
-            self.0.replace.borrow().emit(Backend::Cpu);
-        }
-        self.publish_newest();
-    }
-
-    fn publish_newest(&self) {
-        let newest = self.0.picture.borrow().newest_us();
-        if newest != self.0.newest_us.replace(newest)
-            && let (Some(host), Some(newest)) = (self.0.host.cast::<HtmlElement>(), newest)
-        {
-            // Fails for invalid attribute names only.
-            let _ = host.set_attribute("data-newest-us", &newest.to_string());
-        }
-    }
-
-    fn draw(&self) -> bool {
-        let inner = &self.0;
-        let size = inner.size.get();
-        let has_lines = inner.backend.get().has_lines();
-        let lines = if has_lines { &inner.base } else { &inner.overlay };
-        let (Some(base), Some(lines)) = (inner.base.cast::<HtmlCanvasElement>(), lines.cast::<HtmlCanvasElement>())
-        else {
-            return true;
-        };
-        if size.is_empty() {
-            return true;
-        }
-        let mut tools = inner.tools.borrow_mut();
-        if tools.as_ref().is_none_or(|tools| tools.on != base) {
-            let painter = inner.backend.get().painter(&base);
-            let (Some(painter), Some(surface)) = (painter, CanvasSurface::new(&lines, !has_lines)) else {
-                return false;
-            };
-            let weak = Rc::downgrade(inner);
-            let lost = Listener::new(&base, "webglcontextlost", move |_| {
-                if let Some(inner) = weak.upgrade() {
-                    Self(inner).request();
-                }
-            });
-            *tools = Some(Tools { on: base, painter, surface, _lost: lost });
-        }
-        let Some(tools) = tools.as_mut() else { return true };
-        let (width, height) = size.device();
-        tools.painter.resize(width, height);
-        tools.surface.begin(width, height, size.ratio);
-        inner.picture.borrow_mut().draw(tools.painter.as_mut(), &mut tools.surface, size)
+        self.frames.request();
     }
 }
 
-/// Returns a picture on canvases that follow their host's size.
-#[hook]
-pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
-    let canvas = use_memo((), |()| {
-        Canvas(Rc::new(Inner {
-            picture: RefCell::new(make()),
+impl Frames {
+    fn new(picture: Rc<RefCell<dyn Picture>>) -> Self {
+        Self {
+            picture,
             host: NodeRef::default(),
             base: NodeRef::default(),
             overlay: NodeRef::default(),
@@ -218,19 +143,119 @@ pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
             due: Cell::new(None),
             newest_us: Cell::new(None),
             replace: RefCell::new(Callback::noop()),
-        }))
+        }
+    }
+
+    fn point(&self, client: (f64, f64)) -> (f64, f64) {
+        self.host.cast::<HtmlElement>().map_or((0.0, 0.0), |host| {
+            let rect = host.get_bounding_client_rect();
+            (client.0 - rect.left(), client.1 - rect.top())
+        })
+    }
+
+    /// Returns the canvases. A canvas is bound to the first kind of context, hence the key.
+    fn html(&self) -> Html {
+        let (backend, has_lines) = (self.backend.get().name(), self.backend.get().has_lines());
+        html! {
+            <>
+                <canvas key={backend} class="canvas-base" ref={self.base.clone()} data-renderer={backend} aria-hidden="true" />
+                if !has_lines {
+                    <canvas key="overlay" class="canvas-overlay" ref={self.overlay.clone()} aria-hidden="true" />
+                }
+            </>
+        }
+    }
+
+    fn request(self: &Rc<Self>) {
+        if self.due.get().is_some() {
+            return;
+        }
+        let mut frame = self.frame.borrow_mut();
+        let call = frame.get_or_insert_with(|| {
+            // Weak: a pending frame keeps nothing alive.
+            let frames = Rc::downgrade(self);
+            Closure::new(move || {
+                if let Some(frames) = frames.upgrade() {
+                    frames.frame();
+                }
+            })
+        });
+        self.due.set(window().request_animation_frame(call.as_ref().unchecked_ref()).ok());
+    }
+
+    fn frame(self: &Rc<Self>) {
+        self.due.set(None);
+        if !self.draw() && self.backend.get() == Backend::WebGl {
+            *self.tools.borrow_mut() = None;
+            self.backend.set(Backend::Cpu);
+            self.replace.borrow().emit(Backend::Cpu);
+        }
+        self.publish_newest();
+    }
+
+    fn publish_newest(&self) {
+        let newest = self.picture.borrow().newest_us();
+        if newest != self.newest_us.replace(newest)
+            && let (Some(host), Some(newest)) = (self.host.cast::<HtmlElement>(), newest)
+        {
+            // Fails for invalid attribute names only.
+            let _ = host.set_attribute("data-newest-us", &newest.to_string());
+        }
+    }
+
+    fn draw(self: &Rc<Self>) -> bool {
+        let size = self.size.get();
+        let has_lines = self.backend.get().has_lines();
+        let lines = if has_lines { &self.base } else { &self.overlay };
+        let (Some(base), Some(lines)) = (self.base.cast::<HtmlCanvasElement>(), lines.cast::<HtmlCanvasElement>())
+        else {
+            return true;
+        };
+        if size.is_empty() {
+            return true;
+        }
+        let mut tools = self.tools.borrow_mut();
+        if tools.as_ref().is_none_or(|tools| tools.on != base) {
+            let painter = self.backend.get().painter(&base);
+            let (Some(painter), Some(surface)) = (painter, CanvasSurface::new(&lines, !has_lines)) else {
+                return false;
+            };
+            let weak = Rc::downgrade(self);
+            let lost = Listener::new(&base, "webglcontextlost", move |_| {
+                if let Some(frames) = weak.upgrade() {
+                    frames.request();
+                }
+            });
+            *tools = Some(Tools { on: base, painter, surface, _lost: lost });
+        }
+        let Some(tools) = tools.as_mut() else { return true };
+        let (width, height) = size.device();
+        tools.painter.resize(width, height);
+        tools.surface.begin(width, height, size.ratio);
+        self.picture.borrow_mut().draw(tools.painter.as_mut(), &mut tools.surface, size)
+    }
+}
+
+/// Returns a picture on canvases that follow their host's size.
+#[hook]
+pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
+    let canvas = use_memo((), |()| {
+        let picture = Rc::new(RefCell::new(make()));
+        Canvas { frames: Rc::new(Frames::new(picture.clone())), picture }
     });
-    let canvas = canvas.as_ref().clone();
-    let size = use_size(&canvas.0.host);
-    if canvas.0.size.replace(size) != size {
-        canvas.request();
+    use_frames(&canvas.frames);
+    canvas.as_ref().clone()
+}
+
+#[hook]
+fn use_frames(frames: &Rc<Frames>) {
+    let size = use_size(&frames.host);
+    if frames.size.replace(size) != size {
+        frames.request();
     }
     let update = use_force_update();
-    *canvas.0.replace.borrow_mut() = Callback::from(move |_| update.force_update());
-    {
-        // New canvases are empty: the first ones, or those after a change of painter.
-        let canvas = canvas.clone();
-        use_effect_with(canvas.0.backend.get().name(), move |_| canvas.request());
-    }
-    canvas
+    *frames.replace.borrow_mut() = Callback::from(move |_| update.force_update());
+    // New canvases are empty: the first ones, or those after a change of painter.
+    let drawn = Rc::clone(frames);
+    use_effect_with(frames.backend.get().name(), move |_| drawn.request());
 }

@@ -90,25 +90,10 @@ pub fn Allocations() -> Html {
     }
     let Some(device) = model.device() else { return Html::default() };
     let onkeydown = {
-        let (model, at, answer, page) = (model.clone(), at.clone(), answer.clone(), list.page);
+        let (model, at, answer, list) = (model.clone(), at.clone(), answer.clone(), list.clone());
         Callback::from(move |event: KeyboardEvent| {
             let Some(Answer::Allocations(table)) = answer.as_deref() else { return };
-            let Some(last) = table.table_rows.checked_sub(1) else { return };
-            if event.ctrl_key() || event.alt_key() || event.meta_key() {
-                return;
-            }
-            let target = match event.key().as_str() {
-                "ArrowDown" => at.map_or(0, |at| at.saturating_add(1)),
-                "ArrowUp" => at.unwrap_or(0).saturating_sub(1),
-                "PageDown" => at.unwrap_or(0).saturating_add(page),
-                "PageUp" => at.unwrap_or(0).saturating_sub(page),
-                "Home" => 0,
-                "End" => last,
-                _ => return,
-            };
-            event.prevent_default();
-            event.stop_propagation();
-            let target = target.min(last);
+            let Some(target) = list.step(&event, *at) else { return };
             at.set(Some(target));
             if let Some(row) = row_at(table, target) {
                 model.dispatch(Action::Select(subject(row)));

@@ -52,6 +52,11 @@ impl PlotArea {
         Scale::new(self.window, self.plot.x, self.plot.right())
     }
 
+    /// Returns what is at a pixel of the x axis, or at the nearest one that is in view.
+    pub fn column(&self, pixel: f64) -> f64 {
+        self.x().value(pixel.within(self.plot.x, self.plot.right() - 1.0))
+    }
+
     /// Returns the scale of bytes.
     pub fn y(&self) -> Scale {
         let (low, high) = (self.plot.bottom(), self.plot.y);
@@ -72,7 +77,7 @@ pub enum DragKind {
 }
 
 /// The effect of a gesture.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Effect {
     /// Shows another part of the axis.
     Window(Window),

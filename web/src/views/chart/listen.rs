@@ -3,14 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use query::Window;
 use wasm_bindgen::JsCast;
 use web_sys::{Element, Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
 use yew::prelude::*;
 
+use super::drag::DragCanvas;
 use super::gesture::{self, DragKind, Effect, Gesture, PlotArea, Wheel};
 use crate::browser::{Listener, place, use_effect_with};
-use crate::hooks::ModelHandle;
-use crate::model::Subject;
+use crate::hooks::{ModelHandle, select_range};
+use crate::model::{Action, Subject};
 use crate::views::menu_target::use_menu_target;
 use crate::widgets::style::set_style;
 
@@ -19,22 +21,34 @@ pub const REST_MS: i32 = 120;
 
 /// A picture over time that is panned, zoomed and clicked.
 pub trait Gestures {
-    /// Returns the pressed pointers.
-    fn gesture(&self) -> &RefCell<Gesture>;
-    /// Returns the element around the picture.
-    fn host(&self) -> NodeRef;
-    /// Converts client coordinates to CSS pixels of the picture.
-    fn point(&self, client: (f64, f64)) -> (f64, f64);
+    /// Returns where actions go.
+    fn model(&self) -> &ModelHandle;
+    /// Returns the picture.
+    fn canvas(&self) -> &dyn DragCanvas;
     /// Handles a press of the main button that begins no gesture. Returns whether it was one.
     fn press(&self, _at: (f64, f64), _is_shift: bool, _plot_area: PlotArea) -> bool {
         false
     }
-    /// Applies the effect of a gesture.
-    fn apply(&self, effect: &Effect, plot_area: PlotArea);
+    /// Shows another part of the axis.
+    fn show(&self, window: Window) {
+        self.model().dispatch(Action::SetWindow(window));
+    }
+    /// Shows another part of the height; `None` fits it to the data. Most pictures have no other.
+    fn show_height(&self, _height: Option<Window>) {}
+    /// Handles the end of a drag over a part of the axis.
+    fn select(&self, range: Window) {
+        select_range(self.model(), range);
+    }
+    /// Handles a click at a point.
+    fn click(&self, at: (f64, f64), plot_area: PlotArea) {
+        self.scrub(at, plot_area);
+    }
+    /// Moves the cursor to a point.
+    fn scrub(&self, at: (f64, f64), plot_area: PlotArea);
     /// Updates what is under the pointer.
     fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea);
     /// Hides the tooltip while the wheel moves the picture.
-    fn hide_tooltip(&self, at: (f64, f64), plot_area: PlotArea);
+    fn hide_tooltip(&self, _at: (f64, f64), _plot_area: PlotArea) {}
     /// Handles a double click at a point: zooms to what is under it, or shows everything.
     fn double(&self, at: (f64, f64), plot_area: PlotArea);
     /// Returns the subject of the menu at a point; `None` if there is none.
@@ -105,19 +119,21 @@ const NAMES: [&str; 9] = [
 #[hook]
 pub fn use_pointer<P: Pointed + 'static>(picture: impl FnOnce() -> P + 'static) {
     use_effect_with((), move |()| {
-        let picture = Rc::new(picture());
-        let mut held = Vec::new();
-        if let Some(element) = picture.host().cast::<HtmlElement>() {
-            for name in NAMES {
-                let (picture, host) = (Rc::clone(&picture), element.clone());
-                held.push(Listener::new(&element, name, move |event| listen(&*picture, name, &event, &host)));
-            }
-        }
+        let held = listeners(&(Rc::new(picture()) as Rc<dyn Pointed>));
         move || drop(held)
     });
 }
 
-fn listen(picture: &impl Pointed, name: &str, event: &Event, host: &HtmlElement) {
+fn listeners(picture: &Rc<dyn Pointed>) -> Vec<Listener> {
+    let Some(element) = picture.host().cast::<HtmlElement>() else { return Vec::new() };
+    let listener = |name| {
+        let (picture, host) = (Rc::clone(picture), element.clone());
+        Listener::new(&element, name, move |event| listen(&*picture, name, &event, &host))
+    };
+    NAMES.map(listener).into()
+}
+
+fn listen(picture: &dyn Pointed, name: &str, event: &Event, host: &HtmlElement) {
     let Some(mouse) = event.dyn_ref::<MouseEvent>().filter(|_| !is_on_button(event)) else { return };
     let at = picture.point(place(mouse));
     let pointer = event.dyn_ref::<PointerEvent>();
@@ -155,11 +171,12 @@ pub fn use_gestures(model: &ModelHandle, picture: Rc<dyn Gestures>, plot_area: P
     *now.borrow_mut() = plot_area;
     {
         let find = Rc::clone(&picture);
-        let find =
-            Rc::new(move |client: (i32, i32)| find.subject(find.point((client.0.into(), client.1.into())), plot_area));
-        use_menu_target(model, &picture.host(), find);
+        let find = Rc::new(move |client: (i32, i32)| {
+            find.subject(find.canvas().point((client.0.into(), client.1.into())), plot_area)
+        });
+        use_menu_target(model, &picture.canvas().host(), find);
     }
-    use_pointer(move || OverTime { picture, now });
+    use_pointer(move || OverTime { picture, gesture: RefCell::default(), now });
 }
 
 /// Hides a tooltip when something else than the pointer over it moves the picture: it would go on naming what is no longer
@@ -177,36 +194,57 @@ pub fn use_tip_until_moved(plot_area: PlotArea, hide: impl Fn() + 'static) {
 /// A picture over time, with its plot area in the last render.
 struct OverTime {
     picture: Rc<dyn Gestures>,
+    /// The pressed pointers.
+    gesture: RefCell<Gesture>,
     now: Rc<RefCell<PlotArea>>,
 }
 
 impl OverTime {
     fn apply(&self, effects: impl IntoIterator<Item = Effect>, plot_area: PlotArea) {
-        effects.into_iter().for_each(|effect| self.picture.apply(&effect, plot_area));
+        for effect in effects {
+            self.apply_one(effect, plot_area);
+        }
+    }
+
+    fn apply_one(&self, effect: Effect, plot_area: PlotArea) {
+        let (picture, canvas) = (&self.picture, self.picture.canvas());
+        match effect {
+            Effect::Window(window) => picture.show(window),
+            Effect::Bytes(height) => picture.show_height(height),
+            Effect::Band(band) => canvas.change_drag(&|drag| drag.band = band),
+            Effect::Preview(range) => canvas.change_drag(&|drag| drag.range = Some(range)),
+            Effect::Range(range) => {
+                canvas.change_drag(&|drag| drag.range = None);
+                if let Some(range) = range {
+                    picture.select(range);
+                }
+            }
+            Effect::Click(at) => picture.click(at, plot_area),
+            Effect::Scrub(at) => picture.scrub(at, plot_area),
+        }
     }
 
     fn release(&self, id: i32, is_cancelled: bool, plot_area: PlotArea) {
-        let effects = self.picture.gesture().borrow_mut().up(id, is_cancelled);
+        let effects = self.gesture.borrow_mut().up(id, is_cancelled);
         self.apply(effects, plot_area);
-        set_style(&self.picture.host(), "cursor", "");
+        set_style(&self.host(), "cursor", "");
     }
 }
 
 impl Pointed for OverTime {
     fn host(&self) -> NodeRef {
-        self.picture.host()
+        self.picture.canvas().host()
     }
 
     fn point(&self, client: (f64, f64)) -> (f64, f64) {
-        self.picture.point(client)
+        self.picture.canvas().point(client)
     }
 
     fn input(&self, at: (f64, f64), input: Input<'_>) -> bool {
-        let (picture, plot_area) = (&self.picture, *self.now.borrow());
-        let gesture = picture.gesture();
+        let (picture, gesture, plot_area) = (&self.picture, &self.gesture, *self.now.borrow());
         match input {
             Input::Wheel(wheel) => {
-                picture.apply(&gesture::wheel(&plot_area, wheel), plot_area);
+                self.apply_one(gesture::wheel(&plot_area, wheel), plot_area);
                 picture.hide_tooltip(at, plot_area);
             }
             Input::Down { id, drag, mouse, .. } => {
@@ -223,7 +261,7 @@ impl Pointed for OverTime {
                 self.apply(effects, plot_area);
                 let (is_busy, is_panning) = (gesture.borrow().is_busy(), gesture.borrow().is_panning());
                 picture.point_at((!is_busy).then_some(at), plot_area);
-                set_style(&picture.host(), "cursor", if is_panning { "grabbing" } else { "" });
+                set_style(&self.host(), "cursor", if is_panning { "grabbing" } else { "" });
             }
             Input::Up { id, is_cancelled } => self.release(id, is_cancelled, plot_area),
             // A press that opens the menu, as with Ctrl on a Mac, is no click.

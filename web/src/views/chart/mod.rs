@@ -3,6 +3,7 @@
 pub mod curve;
 pub mod cut;
 pub mod double;
+pub mod drag;
 pub mod flags;
 pub mod gesture;
 pub mod lanes;

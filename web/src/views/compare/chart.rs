@@ -23,10 +23,12 @@ use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::render::ticks;
 use crate::views::chart::curve;
-use crate::views::chart::gesture::{Effect, Gesture, PlotArea};
+use crate::views::chart::drag::{DragCanvas, DragPreview, Draggable};
+use crate::views::chart::gesture::PlotArea;
 use crate::views::chart::listen::{Gestures, use_gestures};
 use crate::views::chart::marks;
 use crate::views::controls::{choice, sends};
+use crate::views::range_band;
 
 /// The least and the most bytes in each column of a picture; `None` where nothing was recorded.
 type Columns = Rc<[Option<(u64, u64)>]>;
@@ -66,7 +68,6 @@ pub fn Chart(props: &ChartProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(ChartPicture::default);
-    let gesture = use_mut_ref(Gesture::default);
     let zoomed = use_state_eq(|| None::<(ComparedAxis, Window)>);
     let hovered = use_state_eq(|| None::<f64>);
     // The tables come first.
@@ -121,7 +122,6 @@ pub fn Chart(props: &ChartProps) -> Html {
     let pointer = Pointer {
         model: model.clone(),
         canvas: canvas.clone(),
-        gesture,
         now: use_mut_ref(|| None),
         zoom: zoomed.setter(),
         hover: hovered.setter(),
@@ -239,6 +239,7 @@ struct Scene {
 #[derive(Default)]
 struct ChartPicture {
     scene: Option<Scene>,
+    drag: DragPreview,
     is_cleared: bool,
 }
 
@@ -255,7 +256,17 @@ impl Picture for ChartPicture {
             return false;
         }
         scene.draw(surface);
+        if let Some(range) = self.drag.range {
+            range_band::draw(surface, scene.plot_area.x(), scene.plot_area.plot, range, &scene.palette);
+        }
+        self.drag.draw_band(surface, &scene.palette);
         true
+    }
+}
+
+impl Draggable for ChartPicture {
+    fn drag(&mut self) -> &mut DragPreview {
+        &mut self.drag
     }
 }
 
@@ -370,36 +381,31 @@ struct Now {
 struct Pointer {
     model: ModelHandle,
     canvas: Canvas<ChartPicture>,
-    gesture: Rc<RefCell<Gesture>>,
     now: Rc<RefCell<Option<Now>>>,
     zoom: UseStateSetter<Option<(ComparedAxis, Window)>>,
     hover: UseStateSetter<Option<f64>>,
 }
 
 impl Gestures for Pointer {
-    fn gesture(&self) -> &RefCell<Gesture> {
-        &self.gesture
+    fn model(&self) -> &ModelHandle {
+        &self.model
     }
 
-    fn host(&self) -> NodeRef {
-        self.canvas.host()
+    fn canvas(&self) -> &dyn DragCanvas {
+        &self.canvas
     }
 
-    fn point(&self, client: (f64, f64)) -> (f64, f64) {
-        self.canvas.point(client)
+    fn show(&self, window: Window) {
+        self.zoom_to(Some(window));
     }
 
-    fn apply(&self, effect: &Effect, plot_area: PlotArea) {
-        match *effect {
-            Effect::Window(window) => self.show(Some(window)),
-            // A drag over the picture zooms to what it covers: there is no range of two runs.
-            Effect::Range(Some(range)) => self.show(Some(range)),
-            Effect::Click(at) | Effect::Scrub(at) => {
-                let plot = plot_area.plot;
-                self.bring_cursors_to(plot_area.x().value(at.0.within(plot.x, plot.right() - 1.0)));
-            }
-            Effect::Bytes(_) | Effect::Band(_) | Effect::Preview(_) | Effect::Range(None) => {}
-        }
+    /// Zooms to what a drag covers: there is no range of two runs.
+    fn select(&self, range: Window) {
+        self.zoom_to(Some(range));
+    }
+
+    fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
+        self.bring_cursors_to(plot_area.column(at.0));
     }
 
     fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea) {
@@ -407,16 +413,14 @@ impl Gestures for Pointer {
         self.hover.set(inside.map(|at| plot_area.x().value(at.0)));
     }
 
-    fn hide_tooltip(&self, _: (f64, f64), _: PlotArea) {}
-
     /// Shows everything.
     fn double(&self, _: (f64, f64), _: PlotArea) {
-        self.show(None);
+        self.zoom_to(None);
     }
 }
 
 impl Pointer {
-    fn show(&self, window: Option<Window>) {
+    fn zoom_to(&self, window: Option<Window>) {
         let kind = self.now.borrow().as_ref().map(|now| now.axis.kind);
         self.zoom.set(kind.zip(window));
     }

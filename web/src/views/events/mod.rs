@@ -23,7 +23,7 @@ use yew::prelude::*;
 
 use super::description::Description;
 use crate::browser::{has_selected_text, use_effect_with, use_size};
-use crate::hooks::{ModelHandle, ask, use_answer, use_ask, use_model, use_palette};
+use crate::hooks::{ModelHandle, ask, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::views::controls::use_first_picture;
 use crate::widgets::chips::toggle;
@@ -84,7 +84,6 @@ pub const DESCRIPTION: Description = Description {
 #[component]
 pub fn Events() -> Html {
     let model = use_model();
-    let ask_once = use_ask();
     let cursor = model.view.cursor;
     let filter = EventFilter { actions: model.view.event_actions.clone(), terms: model.view.filter.clone() };
     let is_filtered = filter != EventFilter::default();
@@ -141,32 +140,24 @@ pub fn Events() -> Html {
             if is_plain {
                 model.dispatch(Action::SetCursor(row.saturating_add(1)));
             }
-            let (model, asked_at) = (model.clone(), model.now().view.cursor);
+            let (now, asked_at) = (model.clone(), model.now().view.cursor);
             let reply = Callback::from(move |answer: Rc<Answer>| {
                 // Another key has moved the cursor since.
                 if let Answer::Events(page) = &*answer
                     && let Some(row) = page.rows.first()
-                    && model.now().view.cursor == asked_at
+                    && now.now().view.cursor == asked_at
                 {
-                    stand_on(&model, row);
+                    stand_on(&now, row);
                 }
             });
-            ask_once(rows_of(&filter, order, row, 1, 0), reply);
+            ask(&model, rows_of(&filter, order, row, 1, 0), reply);
         })
     };
     // Without events there is nothing to wait for.
     let is_answered = [&page, &located].into_iter().any(|answer| matches!(answer.as_deref(), Some(Answer::Events(_))));
     use_first_picture(&model, events == 0 || is_answered);
     let onkeydown = {
-        let (go, page, page_rows) = (go, page.clone(), list.page);
-        // A row of lost events is skipped: the cursor is already before it.
-        let shown = page.clone();
-        let below = move |at: u32| {
-            let next = at.saturating_add(1);
-            let is_lost = shown.as_deref().and_then(|page| row_at(page, next)).is_some_and(|row| row.event().is_none());
-            next.saturating_add(is_lost.into())
-        };
-        let model = model.clone();
+        let (model, page, list) = (model.clone(), page.clone(), list.clone());
         Callback::from(move |event: KeyboardEvent| {
             let is_copy =
                 (event.ctrl_key() || event.meta_key()) && !event.shift_key() && event.key().eq_ignore_ascii_case("c");
@@ -175,29 +166,14 @@ pub fn Events() -> Html {
                 event.stop_propagation();
                 return copy_event(&model);
             }
-            if event.ctrl_key() || event.alt_key() || event.meta_key() || rows == 0 {
-                return;
+            let Some(mut row) = list.step(&event, at) else { return };
+            let shown = page.as_deref().and_then(|page| row_at(page, row));
+            // A row of lost events is skipped: the cursor is already before it.
+            if event.key() == "ArrowDown" && shown.is_some_and(|row| row.event().is_none()) && row + 1 < rows {
+                row += 1;
+                list.move_to(row);
             }
-            let last = rows - 1;
-            // A key before this one may have moved the cursor, and the list was not rendered since.
-            let now = model.now().view.cursor;
-            let at = match page.as_deref() {
-                _ if now == cursor => at,
-                _ if is_plain => now.checked_sub(1),
-                page => page.and_then(|page| row_of(page, now)).or(at),
-            };
-            let target = match event.key().as_str() {
-                "ArrowDown" => at.map_or(0, &below),
-                "ArrowUp" => at.unwrap_or(0).saturating_sub(1),
-                "PageDown" => at.unwrap_or(0).saturating_add(page_rows),
-                "PageUp" => at.unwrap_or(0).saturating_sub(page_rows),
-                "Home" => 0,
-                "End" => last,
-                _ => return,
-            };
-            event.prevent_default();
-            event.stop_propagation();
-            go.emit(target.min(last));
+            go.emit(row);
         })
     };
     // A stable callback, so that unchanged rows are not rendered again.

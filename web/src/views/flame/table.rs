@@ -98,20 +98,17 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
     };
     let onkeydown = {
         let (rows, tree, toggle, focused) = (rows.clone(), props.tree.clone(), toggle.clone(), focused.clone());
-        let (on_pick, on_choose, page) = (props.on_pick.clone(), props.on_choose.clone(), list.page as usize);
+        let (on_pick, on_choose, list) = (props.on_pick.clone(), props.on_choose.clone(), list.clone());
         Callback::from(move |event: KeyboardEvent| {
-            if event.ctrl_key() || event.alt_key() || event.meta_key() {
+            let stepped = list.step(&event, Some(at as u32));
+            if stepped.is_none() && (event.ctrl_key() || event.alt_key() || event.meta_key()) {
                 return;
             }
+            let at = list.newest(Some(at as u32)).map_or(at, |at| at as usize);
             let Some(row) = rows.get(at).copied() else { return };
             let parent = tree.parent.get(row.index).copied().flatten();
             let to = match event.key().as_str() {
-                "ArrowDown" => at + 1,
-                "ArrowUp" => at.saturating_sub(1),
-                "PageDown" => at + page,
-                "PageUp" => at.saturating_sub(page),
-                "Home" => 0,
-                "End" => rows.len(),
+                _ if stepped.is_some() => at,
                 "ArrowRight" if row.is_branch && !row.is_open => {
                     toggle.emit(row.key);
                     at

@@ -24,7 +24,7 @@ pub use self::pointer::{at_cursor, move_rows, open_cell, zoom_rows};
 use self::toolbar::{Toolbar, note};
 use self::tooltip::Tooltip;
 pub use self::tooltip::pinned;
-use super::chart::gesture::{Gesture, PlotArea};
+use super::chart::gesture::PlotArea;
 use super::chart::listen::{use_gestures, use_tip_until_moved};
 use super::chart::marked::{drawn_failure, failures, use_marks};
 use super::chart::marks::{self, Marks};
@@ -67,7 +67,6 @@ pub fn HeatmapView() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(HeatmapPicture::default);
-    let gesture = use_mut_ref(Gesture::default);
     let last_question = use_mut_ref(|| None::<HeatmapQuery>);
     let hovered = use_state_eq(|| None);
     let tip = use_node_ref();
@@ -139,7 +138,6 @@ pub fn HeatmapView() -> Html {
         canvas: canvas.clone(),
         hovered: hovered.clone(),
         tooltip: tip.clone(),
-        gesture,
         rest,
         pointer,
     };

@@ -21,6 +21,7 @@ use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::surface::{Align, Area, Font, Surface, fit, fit_end};
+use crate::views::chart::drag::{DragPreview, Draggable};
 use crate::views::chart::gesture::PlotArea;
 use crate::views::chart::marks::{self, Marks};
 use crate::views::{losses, range_band};
@@ -65,10 +66,7 @@ pub struct HeatmapPicture {
     pub scene: Option<Scene>,
     /// What is under the pointer.
     pub hover: Option<Hover>,
-    /// The band that a drag has drawn.
-    pub band: Option<Area>,
-    /// The range that is being selected.
-    pub preview: Option<Window>,
+    drag: DragPreview,
     /// Where the failed request was drawn, and its position.
     failure: Option<(Area, u32)>,
     image: Option<Image>,
@@ -361,7 +359,7 @@ impl Picture for HeatmapPicture {
             }
         }
         let x = scene.plot_area.x();
-        if let Some(range) = self.preview.or(marks.range) {
+        if let Some(range) = self.drag.range.or(marks.range) {
             range_band::draw(surface, x, plot, range, palette);
         }
         let mut labels = Labels::default();
@@ -370,19 +368,22 @@ impl Picture for HeatmapPicture {
             self.failure = area.map(|area| (area, ghost.position));
         }
         marks::along(surface, &scene.plot_area, scene.axis, marks, palette);
-        if let Some(range) = self.preview.or(marks.range) {
+        if let Some(range) = self.drag.range.or(marks.range) {
             range_band::label(surface, (x, plot), scene.axis, range, &mut labels, palette);
         }
         losses::label(surface, &marks.losses, (x, plot), &mut labels, palette);
         marks::above(surface, &scene.plot_area, marks, palette);
-        if let Some(band) = self.band {
-            // Sizes have no other height.
-            let is_across = scene.map().is_none_or(|map| map.query.rows == HeatmapRows::Sizes);
-            let band = if is_across { Area { y: plot.y, height: plot.height, ..band } } else { band };
-            surface.fill(band, palette.accent.at(0.14));
-            surface.outline(band, 1.0, palette.accent.into());
-        }
+        // Sizes have no other height.
+        let is_across = scene.map().is_none_or(|map| map.query.rows == HeatmapRows::Sizes);
+        let across = |band: Area| if is_across { Area { y: plot.y, height: plot.height, ..band } } else { band };
+        DragPreview { band: self.drag.band.map(across), ..self.drag }.draw_band(surface, palette);
         true
+    }
+}
+
+impl Draggable for HeatmapPicture {
+    fn drag(&mut self) -> &mut DragPreview {
+        &mut self.drag
     }
 }
 

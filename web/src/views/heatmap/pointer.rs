@@ -3,18 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapPart, HeatmapRow, PositionAtQuery, Query, Window};
-use trace::order::Within;
+use query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapPart, HeatmapRow, Query, Window};
 use trace::units::Address;
 use yew::prelude::*;
 
 use super::picture::{HeatmapPicture, Hover};
 use crate::browser::Timeout;
-use crate::hooks::{ModelHandle, PlotRows, ask, select_range};
+use crate::hooks::{ModelHandle, PlotRows, ask, bring_cursor};
 use crate::model::{Action, Model, Selection};
 use crate::render::canvas::Canvas;
 use crate::render::scale::{pan, zoom};
-use crate::views::chart::gesture::{Effect, Gesture, PlotArea};
+use crate::views::chart::drag::DragCanvas;
+use crate::views::chart::gesture::PlotArea;
 use crate::views::chart::listen::{Gestures, REST_MS};
 use crate::views::controls::place_tip;
 
@@ -29,8 +29,6 @@ pub struct PointerHandler {
     pub hovered: UseStateHandle<Option<Hover>>,
     /// The tooltip.
     pub tooltip: NodeRef,
-    /// The pressed pointers.
-    pub gesture: Rc<RefCell<Gesture>>,
     /// The timer that shows the tooltip again after the wheel has stopped.
     pub rest: Rc<RefCell<Option<Timeout>>>,
     /// The hovering pointer's position.
@@ -38,35 +36,40 @@ pub struct PointerHandler {
 }
 
 impl Gestures for PointerHandler {
-    fn gesture(&self) -> &RefCell<Gesture> {
-        &self.gesture
+    fn model(&self) -> &ModelHandle {
+        &self.model
     }
 
-    fn host(&self) -> NodeRef {
-        self.canvas.host()
+    fn canvas(&self) -> &dyn DragCanvas {
+        &self.canvas
     }
 
-    fn point(&self, client: (f64, f64)) -> (f64, f64) {
-        self.canvas.point(client)
+    fn show_height(&self, offsets: Option<Window>) {
+        // All sizes are always shown.
+        if !self.model.now().view.settings.heatmap_sizes {
+            self.model.dispatch(Action::SetHeatmapOffsets(offsets));
+        }
     }
 
-    fn apply(&self, effect: &Effect, plot_area: PlotArea) {
-        match *effect {
-            Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
-            // All sizes are always shown.
-            Effect::Bytes(_) if self.model.now().view.settings.heatmap_sizes => {}
-            Effect::Bytes(offsets) => self.model.dispatch(Action::SetHeatmapOffsets(offsets)),
-            Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
-            Effect::Preview(range) => self.canvas.change(|picture| picture.preview = Some(range)),
-            Effect::Range(range) => {
-                self.canvas.change(|picture| picture.preview = None);
-                if let Some(range) = range {
-                    select_range(&self.model, range);
+    fn click(&self, at: (f64, f64), _: PlotArea) {
+        let select = |model: &ModelHandle, position, address| {
+            model.dispatch(Action::SetCursor(position));
+            model.dispatch(Action::Select(Selection::Segment(address)));
+        };
+        match self.under(at) {
+            Some(Hover::Cell(cell)) => find_cell(&self.model, cell, select),
+            Some(Hover::Failure(position)) => {
+                let gap = self.model.now().failure_at(position).and_then(|failure| failure.nearest_gap);
+                if let Some((address, _)) = gap {
+                    select(&self.model, position, address);
                 }
             }
-            Effect::Click(at) => self.click(at),
-            Effect::Scrub(at) => self.scrub(at, plot_area),
+            None => {}
         }
+    }
+
+    fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
+        bring_cursor(&self.model, plot_area.column(at.0));
     }
 
     fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea) {
@@ -114,35 +117,6 @@ impl Gestures for PointerHandler {
 impl PointerHandler {
     fn under(&self, at: (f64, f64)) -> Option<Hover> {
         self.canvas.read(|picture| picture.at(at))
-    }
-
-    fn click(&self, at: (f64, f64)) {
-        let select = |model: &ModelHandle, position, address| {
-            model.dispatch(Action::SetCursor(position));
-            model.dispatch(Action::Select(Selection::Segment(address)));
-        };
-        match self.under(at) {
-            Some(Hover::Cell(cell)) => find_cell(&self.model, cell, select),
-            Some(Hover::Failure(position)) => {
-                let gap = self.model.now().failure_at(position).and_then(|failure| failure.nearest_gap);
-                if let Some((address, _)) = gap {
-                    select(&self.model, position, address);
-                }
-            }
-            None => {}
-        }
-    }
-
-    /// Moves the cursor to the position at the pointer.
-    fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
-        let x = plot_area.x().value(at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0));
-        let model = self.model.clone();
-        let reply = Callback::from(move |answer: Rc<Answer>| {
-            if let Answer::PositionAt(position) = *answer {
-                model.dispatch(Action::SetCursor(position));
-            }
-        });
-        ask(&self.model, Query::PositionAt(PositionAtQuery { axis: self.model.now().view.axis, x }), reply);
     }
 }
 

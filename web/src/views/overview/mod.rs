@@ -23,8 +23,8 @@ use self::landmark::landmark;
 use self::picture::{OverviewPicture, Scene, plot};
 use self::stack::use_stack;
 use crate::hooks::{
-    CurvesFor, ModelHandle, select_range, use_answer, use_ask, use_cursor_x, use_model, use_palette, use_pin_flags,
-    use_range,
+    CurvesFor, ModelHandle, ask, bring_cursor, select_range, use_answer, use_cursor_x, use_model, use_palette,
+    use_pin_flags, use_range,
 };
 use crate::model::{Action, OpenMenu, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
@@ -74,12 +74,10 @@ pub fn Overview() -> Html {
             Scene { answer, stack, palette, axis, extent, newest, window, cursor, range, is_cut_off, pins, runs }
         });
     });
-    let ask = use_ask();
     {
         let (model, canvas) = (model.clone(), canvas.clone());
         use_pointer(move || PointerHandler {
             model,
-            ask,
             canvas,
             drag: RefCell::default(),
             fingers: RefCell::default(),
@@ -103,13 +101,9 @@ pub fn Overview() -> Html {
 /// Pixels within which a right-click means a mark.
 const NEAR_PX: f64 = 8.0;
 
-/// The function returned by [`use_ask`].
-type Ask = Rc<dyn Fn(Query, Callback<Rc<Answer>>)>;
-
 /// Handles pointer events on the brush.
 struct PointerHandler {
     model: ModelHandle,
-    ask: Ask,
     canvas: Canvas<OverviewPicture>,
     drag: RefCell<Option<Drag>>,
     fingers: RefCell<Fingers>,
@@ -180,7 +174,7 @@ impl Pointed for PointerHandler {
                     self.model.dispatch(Action::SetWindow(window));
                 }
                 if let Some(x) = drag.clicked(x) {
-                    self.bring_cursor(now.view.axis, x);
+                    bring_cursor(&self.model, x);
                 }
             }
             Input::Leave => self.model.set_pointer(None),
@@ -205,16 +199,6 @@ impl Pointed for PointerHandler {
 }
 
 impl PointerHandler {
-    fn bring_cursor(&self, axis: Axis, x: f64) {
-        let model = self.model.clone();
-        let reply = Callback::from(move |answer: Rc<Answer>| {
-            if let Answer::PositionAt(position) = *answer {
-                model.dispatch(Action::SetCursor(position));
-            }
-        });
-        (self.ask)(Query::PositionAt(PositionAtQuery { axis, x }), reply);
-    }
-
     /// Opens the menu of what is at a coordinate, between two others.
     fn open_menu(&self, at: (i32, i32), axis: Axis, around: [f64; 3]) {
         let found: Rc<RefCell<[Option<u32>; 3]>> = Rc::default();
@@ -232,7 +216,7 @@ impl PointerHandler {
                     model.dispatch(Action::OpenMenu(OpenMenu { at, subject }));
                 }
             });
-            (self.ask)(Query::PositionAt(PositionAtQuery { axis, x }), reply);
+            ask(&self.model, Query::PositionAt(PositionAtQuery { axis, x }), reply);
         }
     }
 

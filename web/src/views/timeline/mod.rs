@@ -35,7 +35,7 @@ use super::status::no_history;
 use crate::browser::Timeout;
 use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
-use crate::views::chart::gesture::{Gesture, PlotArea};
+use crate::views::chart::gesture::PlotArea;
 use crate::views::chart::marked::{drawn_failure, failures, largest_failed, use_marks};
 use crate::views::chart::marks;
 use crate::views::whatif::{RunLines, use_lines_over};
@@ -66,7 +66,6 @@ pub fn Timeline() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(TimelinePicture::default);
-    let gesture = use_mut_ref(Gesture::default);
     let last_question = use_mut_ref(|| None::<TimelineQuery>);
     let last_fit = use_mut_ref(|| None::<Window>);
     let hovered = use_state_eq(|| None::<Hover>);
@@ -170,7 +169,6 @@ pub fn Timeline() -> Html {
         canvas: canvas.clone(),
         hovered: hovered.clone(),
         tooltip: tip.clone(),
-        gesture,
         pointer,
         rest,
         is_wheeling,

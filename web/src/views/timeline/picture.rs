@@ -17,6 +17,7 @@ use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::shape::Quad;
 use crate::render::surface::{Area, Surface};
+use crate::views::chart::drag::{DragPreview, Draggable};
 use crate::views::chart::gesture::PlotArea;
 use crate::views::chart::marks::{self, Marks};
 use crate::views::chart::outline::Outline;
@@ -53,10 +54,7 @@ pub struct TimelinePicture {
     pub scene: Option<Scene>,
     /// What is under the pointer.
     pub hover: Option<Thing>,
-    /// The rubber band.
-    pub band: Option<Area>,
-    /// The range that is being selected.
-    pub preview: Option<Window>,
+    drag: DragPreview,
     shapes: Rc<Vec<Shape>>,
     made_of: Option<(Rc<Answer>, Rc<Palette>, Option<Chosen>)>,
     revision: u64,
@@ -170,7 +168,7 @@ impl Picture for TimelinePicture {
             over.hovered(surface, thing);
         }
         over.selected(surface);
-        let range = self.preview.or(scene.marks.range);
+        let range = self.drag.range.or(scene.marks.range);
         if let Some(range) = range {
             range_band::draw(surface, scene.plot_area.x(), plot, range, &scene.palette);
         }
@@ -184,15 +182,18 @@ impl Picture for TimelinePicture {
         }
         words(surface, scene, timeline, range, labels);
         marks::above(surface, &scene.plot_area, &scene.marks, &scene.palette);
-        if let Some(band) = self.band {
-            surface.fill(band, scene.palette.accent.at(0.14));
-            surface.outline(band, 1.0, scene.palette.accent.into());
-        }
+        self.drag.draw_band(surface, &scene.palette);
         true
     }
 
     fn newest_us(&self) -> Option<i64> {
         self.scene.as_ref()?.timeline()?.newest_us
+    }
+}
+
+impl Draggable for TimelinePicture {
+    fn drag(&mut self) -> &mut DragPreview {
+        &mut self.drag
     }
 }
 

@@ -14,8 +14,9 @@ use crate::hooks::{ModelHandle, ask, select_range};
 use crate::model::{Action, Selection, Subject};
 use crate::render::canvas::Canvas;
 use crate::views::chart::double::{band_at, window_on};
+use crate::views::chart::drag::DragCanvas;
 use crate::views::chart::flags;
-use crate::views::chart::gesture::{Effect, Gesture, PlotArea};
+use crate::views::chart::gesture::PlotArea;
 use crate::views::chart::listen::{Gestures, REST_MS, use_gestures, use_tip_until_moved};
 use crate::views::controls::place_tip;
 use crate::views::details::{go_to_pin, window_of};
@@ -32,8 +33,6 @@ pub struct PointerHandler {
     pub hovered: UseStateHandle<Option<Hover>>,
     /// The tooltip.
     pub tooltip: NodeRef,
-    /// The pressed pointers.
-    pub gesture: Rc<RefCell<Gesture>>,
     /// The hovering pointer's position: a new answer may show something else there.
     pub pointer: Rc<Cell<Option<(f64, f64)>>>,
     /// The timer that shows the tooltip again after the wheel has stopped.
@@ -117,40 +116,22 @@ impl PointerHandler {
         pins.get(place).map(|pin| pin.number - 1)
     }
 
-    fn click(&self, at: (f64, f64)) {
-        let Some(hover) = self.under(at) else { return };
-        let selection = self.canvas.read(|picture| {
+    /// Returns what a click on something selects.
+    fn selection(&self, hover: Hover) -> Option<Selection> {
+        self.canvas.read(|picture| {
             let timeline = picture.scene.as_ref().and_then(Scene::timeline)?;
             Some(hover.thing.selection(timeline))
-        });
-        self.model.dispatch(Action::SetCursor(hover.position));
-        self.model.dispatch(Action::Select(selection.unwrap_or(Selection::None)));
-    }
-
-    /// Moves the cursor to the flag under the pointer, or to the position of the column under it.
-    fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
-        let flag = self.canvas.read(|picture| {
-            let scene = picture.scene.as_ref()?;
-            flags::at(&scene.marks.ooms, plot_area.x(), plot_area.plot, at).map(|oom| oom.position)
-        });
-        let inside = (at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0), plot_area.plot.bottom() - 1.0);
-        if let Some(position) = flag.or_else(|| self.under(inside).map(|hover| hover.position)) {
-            self.model.dispatch(Action::SetCursor(position));
-        }
+        })
     }
 }
 
 impl Gestures for PointerHandler {
-    fn gesture(&self) -> &RefCell<Gesture> {
-        &self.gesture
+    fn model(&self) -> &ModelHandle {
+        &self.model
     }
 
-    fn host(&self) -> NodeRef {
-        self.canvas.host()
-    }
-
-    fn point(&self, client: (f64, f64)) -> (f64, f64) {
-        self.canvas.point(client)
+    fn canvas(&self) -> &dyn DragCanvas {
+        &self.canvas
     }
 
     fn press(&self, at: (f64, f64), is_shift: bool, plot_area: PlotArea) -> bool {
@@ -164,20 +145,25 @@ impl Gestures for PointerHandler {
         self.select_span(at, is_shift, plot_area)
     }
 
-    fn apply(&self, effect: &Effect, plot_area: PlotArea) {
-        match *effect {
-            Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
-            Effect::Bytes(bytes) => self.model.dispatch(Action::SetBytes(bytes)),
-            Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
-            Effect::Preview(range) => self.canvas.change(|picture| picture.preview = Some(range)),
-            Effect::Range(range) => {
-                self.canvas.change(|picture| picture.preview = None);
-                if let Some(range) = range {
-                    select_range(&self.model, range);
-                }
-            }
-            Effect::Click(at) => self.click(at),
-            Effect::Scrub(at) => self.scrub(at, plot_area),
+    fn show_height(&self, height: Option<Window>) {
+        self.model.dispatch(Action::SetBytes(height));
+    }
+
+    fn click(&self, at: (f64, f64), _: PlotArea) {
+        let Some(hover) = self.under(at) else { return };
+        self.model.dispatch(Action::SetCursor(hover.position));
+        self.model.dispatch(Action::Select(self.selection(hover).unwrap_or(Selection::None)));
+    }
+
+    /// Moves the cursor to the flag under the pointer, or to the position of the column under it.
+    fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
+        let flag = self.canvas.read(|picture| {
+            let scene = picture.scene.as_ref()?;
+            flags::at(&scene.marks.ooms, plot_area.x(), plot_area.plot, at).map(|oom| oom.position)
+        });
+        let inside = (at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0), plot_area.plot.bottom() - 1.0);
+        if let Some(position) = flag.or_else(|| self.under(inside).map(|hover| hover.position)) {
+            self.model.dispatch(Action::SetCursor(position));
         }
     }
 
@@ -260,10 +246,7 @@ impl Gestures for PointerHandler {
 
     fn subject(&self, at: (f64, f64), _: PlotArea) -> Option<Subject> {
         let hover = self.under(at)?;
-        let selection = self.canvas.read(|picture| {
-            let timeline = picture.scene.as_ref().and_then(Scene::timeline)?;
-            Some(hover.thing.selection(timeline))
-        });
+        let selection = self.selection(hover);
         let is_block = matches!(hover.thing, Thing::Allocation(_) | Thing::Class(_) | Thing::Sum(_));
         let of_block = selection.filter(|_| is_block).and_then(|selection| Subject::of(selection, hover.position));
         // Elsewhere, the menu is about the event at that moment.

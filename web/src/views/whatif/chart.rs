@@ -1,24 +1,23 @@
 //! The reserved memory of all runs over one another, on the axis of the timeline, with its gestures.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
-use query::{Answer, Axis, PositionAtQuery, Query, Window};
+use query::{Axis, Window};
 use raster::{Pixels, Transform};
-use trace::order::Within;
 use trace::units::{Bytes, counted};
 use yew::prelude::*;
 
 use super::lines::{RunLines, use_all_lines};
-use crate::hooks::{ModelHandle, ask, select_range, use_model, use_palette};
+use crate::hooks::{ModelHandle, bring_cursor, use_model, use_palette};
 use crate::model::{Action, CurvesAsked};
 use crate::render::canvas::{Canvas, Picture, Size, use_canvas};
 use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
-use crate::render::surface::{Area, Surface};
+use crate::render::surface::Surface;
 use crate::views::chart::double::window_on;
-use crate::views::chart::gesture::{Effect, Gesture, PlotArea};
+use crate::views::chart::drag::{DragCanvas, DragPreview, Draggable};
+use crate::views::chart::gesture::PlotArea;
 use crate::views::chart::limit;
 use crate::views::chart::listen::{Gestures, use_gestures};
 use crate::views::chart::marked::use_marks;
@@ -40,7 +39,6 @@ pub fn Chart(props: &ChartProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(ChartPicture::default);
-    let gesture = use_mut_ref(Gesture::default);
     // What is only of the timeline: requested memory, and strips of names.
     let marks = Marks {
         peak: None,
@@ -75,7 +73,7 @@ pub fn Chart(props: &ChartProps) -> Html {
     );
     let range = marks.range;
     canvas.change(|picture| picture.scene = Some(Scene { axis: asked.axis, lines, limit, plot_area, marks, palette }));
-    let pointer = Pointer { model: model.clone(), canvas: canvas.clone(), gesture };
+    let pointer = Pointer { model: model.clone(), canvas: canvas.clone() };
     use_gestures(&model, Rc::new(pointer), plot_area);
     html! {
         <div ref={canvas.host()} class="canvas-host whatif-chart" role="img" aria-label={label} data-testid="whatif-chart">
@@ -100,8 +98,7 @@ struct Scene {
 #[derive(Default)]
 struct ChartPicture {
     scene: Option<Scene>,
-    band: Option<Area>,
-    preview: Option<Window>,
+    drag: DragPreview,
     is_cleared: bool,
 }
 
@@ -128,12 +125,10 @@ impl Picture for ChartPicture {
         if let Some(lines) = &scene.lines {
             lines.draw(surface, (plot_area.x(), plot_area.y()), plot_area.plot, (&mut labels, false), palette);
         }
-        if let Some(range) = self.preview.or(marks.range) {
+        if let Some(range) = self.drag.range.or(marks.range) {
             range_band::draw(surface, plot_area.x(), plot_area.plot, range, palette);
         }
-        if let Some(band) = self.band {
-            surface.fill(band, palette.accent.at(0.12));
-        }
+        self.drag.draw_band(surface, palette);
         losses::label(surface, &marks.losses, (plot_area.x(), plot_area.plot), &mut labels, palette);
         // Curves hide nothing that a line of text could.
         peak::draw(surface, plot_area, marks.peak, &[], (&mut labels, |_, _| Vec::new()), palette);
@@ -142,48 +137,35 @@ impl Picture for ChartPicture {
     }
 }
 
+impl Draggable for ChartPicture {
+    fn drag(&mut self) -> &mut DragPreview {
+        &mut self.drag
+    }
+}
+
 /// Handles pointer and wheel events.
 struct Pointer {
     model: ModelHandle,
     canvas: Canvas<ChartPicture>,
-    gesture: Rc<RefCell<Gesture>>,
 }
 
 impl Gestures for Pointer {
-    fn gesture(&self) -> &RefCell<Gesture> {
-        &self.gesture
+    fn model(&self) -> &ModelHandle {
+        &self.model
     }
 
-    fn host(&self) -> NodeRef {
-        self.canvas.host()
+    fn canvas(&self) -> &dyn DragCanvas {
+        &self.canvas
     }
 
-    fn point(&self, client: (f64, f64)) -> (f64, f64) {
-        self.canvas.point(client)
-    }
-
-    fn apply(&self, effect: &Effect, plot_area: PlotArea) {
-        match *effect {
-            Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
-            Effect::Bytes(_) => {}
-            Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
-            Effect::Preview(range) => self.canvas.change(|picture| picture.preview = Some(range)),
-            Effect::Range(range) => {
-                self.canvas.change(|picture| picture.preview = None);
-                if let Some(range) = range {
-                    select_range(&self.model, range);
-                }
-            }
-            Effect::Click(at) | Effect::Scrub(at) => self.bring_cursor(at, plot_area),
-        }
+    fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
+        bring_cursor(&self.model, plot_area.column(at.0));
     }
 
     fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea) {
         let inside = at.filter(|at| plot_area.plot.contains(*at));
         self.model.set_pointer(inside.map(|at| plot_area.x().value(at.0)));
     }
-
-    fn hide_tooltip(&self, _: (f64, f64), _: PlotArea) {}
 
     /// Zooms to the selected range if it is under the pointer, or else shows everything.
     fn double(&self, at: (f64, f64), plot_area: PlotArea) {
@@ -193,18 +175,5 @@ impl Gestures for Pointer {
             Some(range) => Action::SetWindow(window_on(range, x, &plot_area)),
             None => Action::FitAll,
         });
-    }
-}
-
-impl Pointer {
-    fn bring_cursor(&self, at: (f64, f64), plot_area: PlotArea) {
-        let x = plot_area.x().value(at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0));
-        let model = self.model.clone();
-        let reply = Callback::from(move |answer: Rc<Answer>| {
-            if let Answer::PositionAt(position) = *answer {
-                model.dispatch(Action::SetCursor(position));
-            }
-        });
-        ask(&self.model, Query::PositionAt(PositionAtQuery { axis: self.model.now().view.axis, x }), reply);
     }
 }

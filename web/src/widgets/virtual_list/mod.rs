@@ -27,6 +27,9 @@ pub struct VirtualList {
     /// Whether the person has scrolled away from the end.
     pub is_away: bool,
     away: UseStateSetter<bool>,
+    /// The row that keys have moved to since the list was rendered.
+    moved: Rc<Cell<Option<u32>>>,
+    rows: u32,
     scroller: NodeRef,
     sizer: NodeRef,
     layer: NodeRef,
@@ -37,6 +40,40 @@ impl VirtualList {
     /// Forgets that the person has scrolled away from the end.
     pub fn stay(&self) {
         self.away.set(false);
+    }
+
+    /// Returns the row that keys have moved to since the list was rendered, or `at`.
+    pub fn newest(&self, at: Option<u32>) -> Option<u32> {
+        self.moved.get().or(at)
+    }
+
+    /// Takes note that keys have moved to a row. Of two keys within a frame, the second moves on from there.
+    pub fn move_to(&self, row: u32) {
+        self.moved.set(Some(row));
+    }
+
+    /// Returns the row to which a key moves from row `at`, and takes the key; `None` if it is no key of lists.
+    pub fn step(&self, event: &KeyboardEvent, at: Option<u32>) -> Option<u32> {
+        let last = self.rows.checked_sub(1)?;
+        if event.ctrl_key() || event.alt_key() || event.meta_key() {
+            return None;
+        }
+        let at = self.newest(at);
+        let from = at.unwrap_or(0);
+        let row = match event.key().as_str() {
+            "ArrowDown" => at.map_or(0, |at| at.saturating_add(1)),
+            "ArrowUp" => from.saturating_sub(1),
+            "PageDown" => from.saturating_add(self.page),
+            "PageUp" => from.saturating_sub(self.page),
+            "Home" => 0,
+            "End" => last,
+            _ => return None,
+        };
+        event.prevent_default();
+        event.stop_propagation();
+        let row = row.min(last);
+        self.move_to(row);
+        Some(row)
     }
 
     /// Scrolls to the first row.
@@ -158,7 +195,11 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>, is_growing: bool) -> Vir
         });
     }
 
+    let moved = use_memo((), |()| Cell::new(None));
+    moved.set(None);
     VirtualList {
+        moved,
+        rows,
         visible: geometry.visible(top),
         page: geometry.page(),
         is_away: *is_away,
