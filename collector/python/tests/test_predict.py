@@ -107,6 +107,18 @@ class EndsAfterSteps(unittest.TestCase):
                 steps.stepped(other)
         self.assertEqual((steps.count, self.ends), (3, ["same peak"]))
 
+    def test_a_step_is_one_of_all_the_optimizers_of_single_parameters(self):
+        steps = self.steps([1, 1, 1, 1])
+        optimizers = [object() for _ in range(10 * PATIENCE)]
+        for count in range(1, 4):
+            for optimizer in optimizers:
+                self.assertEqual(self.ends, [])
+                steps.stepped(optimizer)
+                if count == 3:
+                    break
+            self.assertEqual(steps.count, count)
+        self.assertEqual(self.ends, ["same peak"])
+
     def test_an_optimizer_that_steps_no_more_is_given_up(self):
         steps = self.steps([1, 2, 3, 3])
         ours, other = object(), object()

@@ -3,8 +3,8 @@
 LEAST = 3
 """How many steps are always done: the first has no optimizer state, the second may still allocate some."""
 
-PATIENCE = 64
-"""After how many steps of other optimizers the one that counts is given up."""
+PATIENCE = 16
+"""After how many steps of another optimizer the one that counts is given up."""
 
 
 class Steps:
@@ -19,16 +19,17 @@ class Steps:
         self.count = 0
         self._state, self._end, self._most, self._is_ending_early = state, end, most, is_ending_early
         self._clock = self._last = None
-        self._others = 0
+        self._others = {}
 
     def stepped(self, optimizer, *_):
         """An optimizer made a step."""
         if self._clock != id(optimizer):
-            self._others += 1
-            if self._clock is not None and self._others < PATIENCE:
+            # Each of them by itself: a model may have an optimizer for each of a thousand parameters.
+            steps = self._others[id(optimizer)] = self._others.get(id(optimizer), 0) + 1
+            if self._clock is not None and steps < PATIENCE:
                 return
             self._clock, self._last = id(optimizer), None
-        self._others = 0
+        self._others.clear()
         self.count += 1
         state = self._state()
         if self._most is not None and self.count >= self._most:

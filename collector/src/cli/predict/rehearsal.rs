@@ -72,7 +72,7 @@ impl Rehearsal<'_> {
         let mut command = program.command(Some(&self.environment.python))?;
         self.environment.set(&mut command);
         target.set(&mut command);
-        self.tell(&mut command, folder, target.devices, rank);
+        self.tell(&mut command, (folder, &program.name()), target.devices, rank);
         match output {
             Output::Shown => command.stdout(to_standard_error()),
             Output::Hidden => command.stdout(Stdio::null()).stderr(Stdio::null()),
@@ -92,8 +92,8 @@ impl Rehearsal<'_> {
     }
 
     /// Sets the variables that the recorder and the prediction read.
-    fn tell(&self, command: &mut Command, folder: &Path, devices: u64, rank: Option<u64>) {
-        let out = folder.join(format!("recording-{{rank}}-{{pid}}.{EXTENSION}"));
+    fn tell(&self, command: &mut Command, (folder, name): (&Path, &str), devices: u64, rank: Option<u64>) {
+        let out = folder.join(format!("{name}-{{rank}}-{{pid}}.{EXTENSION}"));
         command.env("VRAMSCOPE_OUT", out).env("VRAMSCOPE_MODE", "events");
         // Without it, the recorder would say where it records to.
         command.env(WATCHED_VARIABLE, "1");
