@@ -72,6 +72,7 @@ test('nothing of the list is cut off on a desktop, however wide and long it is',
     });
     await page.tab.goto(server.url);
     await until(`${count} jobs`, () => at(page, 'session-pin').count(), (shown) => shown === count);
+    assert.equal(await at(page, 'session-full').first().locator('rect').getAttribute('width'), '98', 'per cent are reserved');
     for (const width of [1200, 1366, 1440, 1920]) {
       await page.tab.setViewportSize({ width, height: 800 });
       const cut = await page.tab.evaluate(() => {
@@ -222,7 +223,7 @@ test('the link that a server prints opens its page, which keeps the token out of
   assert.equal(fresh.tab.url(), server.url);
 });
 
-test('a page that waits for a job asks less often after a while', async (t) => {
+test('a page that waits for a job asks less and less often, and at once when it is shown', async (t) => {
   await startServer(t);
   const page = await openPage(t, { address: '#job=nothing' });
   const asked = [];
@@ -231,6 +232,10 @@ test('a page that waits for a job asks less often after a while', async (t) => {
   });
   const pause = () => asked.at(-1) - asked.at(-2);
   await until('seconds between two requests', () => pause(), (pause) => pause > 3_500);
+  const count = asked.length;
+  await page.tab.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+  await until('another request', () => asked.length, (now) => now > count);
+  assert.ok(pause() < 3_000, `${pause()} ms`);
 });
 
 test('the list is asked for less often while nothing changes, and at once when the page is shown', async (t) => {

@@ -300,6 +300,14 @@ test('the picture shows what the pointer is over in the legend, and what has no 
   await answered(other);
   assert.ok((await rests(other)).equals(plain));
 
+  // With Shift, a click filters to a line.
+  const label = await rows.nth(2).locator('.legend-label').innerText();
+  await rows.nth(2).click({ modifiers: ['Shift'] });
+  const chip = await until('a filter', () => at(page, 'filter-chip').allInnerTexts(), (chips) => chips.length === 1);
+  assert.ok(label.replace(/\s/g, '').includes(/\S+:\d+/.exec(chip[0])[0].split('/').at(-1)), `${label}: ${chip}`);
+  await press(page, 'Control+z');
+  await until('no filter', () => at(page, 'filter-chip').count(), (count) => count === 0);
+
   // The others share a row, which leads to all of them.
   await at(page, 'legend-rest').click();
   await addressSays(page, 'tab', 'allocations');

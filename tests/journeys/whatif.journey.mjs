@@ -187,12 +187,17 @@ test('would it fit? cards by name, and what no settings change', async (t) => {
   await runs(page, 1);
   await until('the least memory is known', () => at(page, 'whatif-smallest').count(), (count) => count === 1);
   const [least] = await bytesIn(at(page, 'whatif-smallest'));
+  const card = await text(page, 'whatif-least');
+  await at(page, 'whatif-fit').locator('summary').click();
   const rows = at(page, 'whatif-fit').locator('tbody tr');
   assert.ok((await rows.count()) > 8);
+  const names = [];
   for (const row of (await rows.all()).slice(1)) {
     const [usable] = await bytesIn(row);
     assert.match(await row.textContent(), least <= usable ? /fits$/ : /too small$/);
+    if (least <= usable) names.push(await row.locator('th').textContent());
   }
+  assert.match(card, new RegExp(`^Run 0 needs [\\d.]+ \\S+: ${names[0]} or larger\\.`));
   await at(page, 'whatif-fit').scrollIntoViewIfNeeded();
   await page.screenshot('whatif-fit');
   // On a card that it needs, it runs; on one granule less, it does not.
@@ -308,7 +313,7 @@ test('a job that runs is answered for what it has requested so far', async (t) =
   await page.screenshot('whatif-live');
 });
 
-test('what leaks is said first, and settings only delay it', async (t) => {
+test('what leaks is said first, and settings only delay it; a run that failed fits as far as it was recorded', async (t) => {
   const page = await openPage(t);
   await page.load(record(t, 'leak'));
   await at(page, 'verdict').waitFor();
@@ -316,9 +321,23 @@ test('what leaks is said first, and settings only delay it', async (t) => {
   await at(page, 'verdict-whatif').click();
   await says(page, 'whatif-leak', /^This run leaks; settings only delay it\. Look at \S+:\d+/);
   assert.ok(await at(page, 'whatif').evaluate((view) => view.firstElementChild.dataset.testid === 'whatif-leak'), 'nothing stands before it');
+  // The answer, what is recommended, and then the form.
+  await at(page, 'tune-verdict').waitFor({ timeout: 120_000 });
+  const tops = await Promise.all(['whatif-fit', 'whatif-tune', 'whatif-runs', 'whatif-conf'].map(async (name) => (await at(page, name).boundingBox()).y));
+  assert.deepEqual(tops, [...tops].sort((a, b) => a - b));
   await page.screenshot('whatif-leak');
 
   await page.load(record(t, 'transformer', '--steps', '3'));
   await at(page, 'verdict-unfailed').waitFor();
   assert.doesNotMatch(await page.tab.locator('main').innerText(), /would have saved/, 'nothing failed');
+});
+
+test('a request that is served for once makes a run fit as far as recorded', async (t) => {
+  const page = await openPage(t);
+  await page.load(record(t, 'variable-length'));
+  await goTo(page, 'What-if');
+  await runs(page, 1);
+  await addRun(page, 'expandable_segments:True');
+  await runs(page, 2);
+  await says(page, 'whatif-least', /Run 1 needs [\d.]+ \S+ as far as recorded: \S+ or larger\./);
 });

@@ -14,11 +14,8 @@ use super::sparkline::Sparkline;
 use crate::browser::{Listener, Timeout, clock_ms, document, window};
 use crate::source::http;
 use crate::source::json::Json;
-use crate::source::server::{self, Failure};
+use crate::source::server::{self, Failure, rest_ms};
 
-/// Milliseconds between an answer and the next request, after each number of answers that said the same. The last holds for all
-/// others.
-const REST_MS: [i32; 4] = [1_000, 1_000, 2_000, 4_000];
 /// Milliseconds after which the sparkline of a live session is out of date.
 const SPARK_MS: f64 = 3_000.0;
 /// Sparklines requested per turn.
@@ -185,10 +182,6 @@ fn later(inner: &Rc<Inner>) {
     }
 }
 
-fn rest_ms(same: usize) -> i32 {
-    REST_MS[same.min(REST_MS.len() - 1)]
-}
-
 /// Returns the sparkline of the device that reserved most.
 fn fullest(stats: &Json) -> Option<Sparkline> {
     let devices = stats.list("devices");
@@ -235,15 +228,4 @@ fn is_on_screen(session: &str) -> bool {
         let place = row.get_bounding_client_rect();
         place.bottom() > 0.0 && place.top() < height
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unchanged_list_is_asked_for_less_and_less_often() {
-        let rests: Vec<_> = (0..6).map(rest_ms).collect();
-        assert_eq!(rests, [1_000, 1_000, 2_000, 4_000, 4_000, 4_000]);
-    }
 }

@@ -291,10 +291,19 @@ fn device(device: &DeviceInfo) -> Html {
         0 => Bytes(device.reserved).to_string(),
         all => format!("{} of {}", Bytes(device.reserved), Bytes(all)),
     };
+    // Of a hundred.
+    let share = (device.reserved.min(device.capacity) * 100).checked_div(device.capacity);
     let separator = if device.name.is_empty() { "" } else { ": " };
     let title = format!("{}{separator}{} allocated", device.name, Bytes(device.allocated));
     html! {
-        <span {title}>{ format!("Device {}: ", device.number) }<b>{ full }</b>{ " reserved" }</span>
+        <>
+            <span {title}>{ format!("Device {}: ", device.number) }<b>{ full }</b>{ " reserved" }</span>
+            if let Some(share) = share {
+                <svg class="session-full" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true" data-testid="session-full">
+                    <rect width={share.to_string()} height="1" />
+                </svg>
+            }
+        </>
     }
 }
 

@@ -11,10 +11,10 @@ use trace::order::SortFew;
 use js_sys::decode_uri_component;
 use query::link::Encoded;
 use wasm_bindgen_futures::spawn_local;
-use web_sys::{Url, UrlSearchParams};
+use web_sys::{Url, UrlSearchParams, VisibilityState};
 
 use super::{http, server, url, watch};
-use crate::browser::{Timeout, window};
+use crate::browser::{Listener, Timeout, document, window};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, FileEntry, FileKey, Place};
 
@@ -28,12 +28,10 @@ const TOKEN: &str = "token";
 pub(super) const FILES: &str = "/api/v1/files/";
 /// The characters of a file's id.
 const ID_CHARS: usize = 64;
-/// Milliseconds between two looks at a job's sessions: the first ten, and all others.
-const EVERY_MS: [i32; 2] = [1_000, 4_000];
 /// Number of requests without a session, half a minute, after which the page says more than that it waits.
-const MOST_WAITS: u32 = 15;
+const MOST_WAITS: u32 = 10;
 /// Number of looks, a minute, at a job whose known sessions have all ended. Another of its processes may begin only then.
-const LOOKS_AFTER_END: u32 = 15;
+const LOOKS_AFTER_END: u32 = 16;
 /// The most sessions of a job that are opened.
 const MOST: usize = 64;
 
@@ -77,10 +75,19 @@ pub fn open_named(model: &ModelHandle) {
             linked,
             seen: RefCell::default(),
             timer: RefCell::default(),
+            same: Cell::default(),
             waited: Cell::default(),
             ended: Cell::default(),
+            shown: RefCell::default(),
         };
         let job = Rc::new(job);
+        let hidden = Rc::downgrade(&job);
+        // A page that is shown again asks at once.
+        *job.shown.borrow_mut() = Some(Listener::new(&document(), "visibilitychange", move |_| {
+            if let Some(job) = hidden.upgrade() {
+                look(job);
+            }
+        }));
         WATCHED.set(Some(Rc::clone(&job)));
         look(job);
     }
@@ -128,21 +135,33 @@ struct Job {
     /// The sessions that were opened. One that the person closed is not opened again.
     seen: RefCell<HashSet<String>>,
     timer: RefCell<Option<Timeout>>,
+    /// The number of answers in a row that had no new session, and after which as many ran.
+    same: Cell<usize>,
     /// How often the server was asked.
     waited: Cell<u32>,
     /// How often in a row all sessions had ended.
     ended: Cell<u32>,
+    /// Asks again once the page is shown.
+    shown: RefCell<Option<Listener>>,
 }
 
 /// Opens the new sessions of a job, and looks again until all have ended and [`LOOKS_AFTER_END`] more looks found no other.
 fn look(job: Rc<Job>) {
+    if job.ended.get() > LOOKS_AFTER_END || document().visibility_state() == VisibilityState::Hidden {
+        return;
+    }
     spawn_local(async move {
+        job.same.set(job.same.get().saturating_add(1));
         if let Ok(answer) = server::get("sessions").await {
             let mut found: Vec<_> =
                 answer.list("sessions").into_iter().filter(|session| session.text("job") == job.name).collect();
             found.sort_few_by_key(|session| session.number("rank").map_or(0, |rank| rank as u32));
             let have_ended = !found.is_empty() && found.iter().all(|session| session.text("state") != "live");
-            job.ended.set(if have_ended { job.ended.get() + 1 } else { 0 });
+            let (had_ended, ended) = (job.ended.get() > 0, if have_ended { job.ended.get() + 1 } else { 0 });
+            job.ended.set(ended);
+            if had_ended != have_ended {
+                job.same.set(0);
+            }
             let is_first = job.seen.borrow().is_empty();
             let mut first: Option<FileKey> = None;
             if is_first {
@@ -151,6 +170,7 @@ fn look(job: Rc<Job>) {
             for id in found.iter().map(|session| session.text("id")).take(MOST) {
                 let is_new = job.seen.borrow_mut().insert(id.clone());
                 if is_new {
+                    job.same.set(0);
                     let shown = job.model.now().current;
                     watch(&job.model, &id);
                     let opened = job.model.now().current;
@@ -176,9 +196,7 @@ fn look(job: Rc<Job>) {
                 job.name
             )));
         }
-        if job.ended.get() <= LOOKS_AFTER_END {
-            let next = Rc::clone(&job);
-            *job.timer.borrow_mut() = Some(Timeout::new(EVERY_MS[usize::from(waited >= 10)], move || look(next)));
-        }
+        let next = Rc::clone(&job);
+        *job.timer.borrow_mut() = Some(Timeout::new(server::rest_ms(job.same.get()), move || look(next)));
     });
 }

@@ -10,6 +10,15 @@ use super::json::{Fields, Json};
 use crate::browser::{document, rest_then, window};
 use protocol::server::{AWAY, refusal};
 
+/// Milliseconds between an answer and the next request, after each number of answers that said the same. The last holds for all
+/// others.
+const REST_MS: [i32; 4] = [1_000, 1_000, 2_000, 4_000];
+
+/// Returns the milliseconds until the next request, after a number of answers in a row that said the same.
+pub fn rest_ms(same: usize) -> i32 {
+    REST_MS[same.min(REST_MS.len() - 1)]
+}
+
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -109,4 +118,15 @@ pub fn save(blob: &Blob, name: &str) -> Result<(), Failure> {
     // Some browsers read the bytes only once the person has chosen a place.
     rest_then(KEPT_MS, move || drop(web_sys::Url::revoke_object_url(&url)));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_change_is_asked_for_less_and_less_often() {
+        let rests: Vec<_> = (0..6).map(rest_ms).collect();
+        assert_eq!(rests, [1_000, 1_000, 2_000, 4_000, 4_000, 4_000]);
+    }
 }

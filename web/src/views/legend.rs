@@ -1,7 +1,9 @@
 //! The legend: what the colours of the timeline stand for, and how much memory each has: at the cursor, and at the peak of what
 //! is in view.
 
-use query::{Answer, Classes, ClassesQuery, ColorBy, DeviceSummary, Memory, Moments, Query, stream_name};
+use query::{
+    Answer, Class, Classes, ClassesQuery, ColorBy, DeviceSummary, Memory, Moments, Query, location_of, stream_name,
+};
 use trace::order::SortFew;
 use trace::units::Count;
 use yew::prelude::*;
@@ -63,7 +65,8 @@ fn use_peak_in_view(model: &Model) -> Option<Query> {
 }
 
 /// The classes that are in view or have memory at the cursor: sizes and lifetimes in their order, all others with the largest
-/// first. The pointer over one shows it in the picture; a click selects it, a second click clears the selection.
+/// first. The pointer over one shows it in the picture; a click selects it, a
+/// second click clears the selection; with Shift, a click filters to a line.
 #[component]
 pub fn Legend() -> Html {
     let model = use_model();
@@ -122,11 +125,19 @@ pub fn Legend() -> Html {
                         let (class, memory) = classes.classes.get(*i as usize).zip(classes.memory.get(*i as usize))?;
                         let own = class.stack.map_or(Selection::Class(*i), Selection::Line);
                         let is_selected = model.view.selection == own;
-                        let onclick = sends(&model, Action::Select(if is_selected { Selection::None } else { own }));
+                        let select = Action::Select(if is_selected { Selection::None } else { own });
+                        let filter = class.stack.map(|_| Action::AddFilter(location_of(&class.label).to_owned()));
+                        let onclick = {
+                            let model = model.clone();
+                            Callback::from(move |event: MouseEvent| {
+                                let filter = filter.clone().filter(|_| event.shift_key());
+                                model.dispatch(filter.unwrap_or_else(|| select.clone()));
+                            })
+                        };
                         let peak = in_view.and_then(|other| other.memory.get(*i as usize));
                         Some(html! {
                             <li onpointermove={hints(&model, Some(own))}>
-                                <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={recorded(device, classes.query.color_by, &class.label)} {onclick} data-menu={class.stack.map(|stack| format!("l{stack}"))} data-testid="legend-row">
+                                <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={told(device, classes.query.color_by, class)} {onclick} data-menu={class.stack.map(|stack| format!("l{stack}"))} data-testid="legend-row">
                                     { paint_chip(&palette, class.paint) }
                                     <span class="legend-label">{ if class.stack.is_some() { site_text(&class.label) } else { class.label.clone().into() } }</span>
                                     { memory_text(listing, memory) }
@@ -202,11 +213,15 @@ fn listed(classes: &Classes, in_view: Option<&Classes>) -> Vec<u32> {
     listed
 }
 
-/// Returns the label of a class, with the recorded value if the class is named after a stream.
-fn recorded(device: &DeviceSummary, color_by: ColorBy, label: &str) -> String {
+/// Returns what the tip of a class says: its label, with the recorded value if it is named after a stream.
+fn told(device: &DeviceSummary, color_by: ColorBy, class: &Class) -> String {
+    let label = &class.label;
+    if class.stack.is_some() {
+        return format!("{label}\nShift-click to filter to it");
+    }
     let streams = if color_by == ColorBy::Stream { device.streams.as_slice() } else { &[] };
-    let found = streams.iter().find(|stream| stream_name(**stream, streams) == label);
-    found.map_or_else(|| label.to_owned(), |raw| format!("{label}: recorded as {raw}"))
+    let found = streams.iter().find(|stream| stream_name(**stream, streams) == *label);
+    found.map_or_else(|| label.clone(), |raw| format!("{label}: recorded as {raw}"))
 }
 
 /// Returns the places of the classes in the stack, the one with the most memory, or the largest growth, first. Classes
@@ -259,8 +274,15 @@ mod tests {
     #[test]
     fn the_tooltip_has_what_was_recorded() {
         let device = DeviceSummary { streams: vec![Stream(0), Stream(94_534_543)], ..DeviceSummary::default() };
-        assert_eq!(recorded(&device, ColorBy::Stream, "stream 1"), "stream 1: recorded as 94534543");
-        assert_eq!(recorded(&device, ColorBy::Pool, "stream 1"), "stream 1");
-        assert_eq!(recorded(&device, ColorBy::Pool, "large pool"), "large pool");
+        let of = |color_by, stack, label: &str| {
+            told(&device, color_by, &Class { label: label.to_owned(), paint: Paint::OTHER, stack, peak_bytes: 0 })
+        };
+        assert_eq!(
+            of(ColorBy::Site, Some(7), "forward  model.py:54"),
+            "forward  model.py:54\nShift-click to filter to it"
+        );
+        assert_eq!(of(ColorBy::Stream, None, "stream 1"), "stream 1: recorded as 94534543");
+        assert_eq!(of(ColorBy::Pool, None, "stream 1"), "stream 1");
+        assert_eq!(of(ColorBy::Pool, None, "large pool"), "large pool");
     }
 }

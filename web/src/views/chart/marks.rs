@@ -19,6 +19,7 @@ use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::render::ticks;
 use crate::views::{losses, pin_flags};
+use crate::widgets::format;
 
 /// Room for the labels of bytes.
 pub(super) const GUTTER: f64 = 68.0;
@@ -221,9 +222,14 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, cursor: O
     }
 }
 
+/// Microseconds of a minute.
+const MINUTE_US: f64 = 60e6;
+
 /// Formats the moment of the cursor.
 fn moment(axis: Axis, at: f64) -> String {
     match axis {
+        // As the ticks beside it: `1:48` from a minute on.
+        Axis::Time if at >= MINUTE_US => format::moment(at).split('.').next().unwrap_or_default().to_owned(),
         Axis::Time => Micros(at.round() as i64).to_string(),
         // Casts of floating point saturate.
         Axis::Event => Count(at.round() as u64).to_string(),

@@ -28,12 +28,12 @@ const MEASURES: [(Measure, &str, &str); 11] = [
     (Measure::Rounding, "Rounding", "Bytes that active blocks have beyond what was requested"),
     (
         Measure::LargestServableSmall,
-        "Largest servable, small",
+        "Largest usable gap, small",
         "The largest request up to 1 MiB that is served without the driver",
     ),
     (
         Measure::LargestServableLarge,
-        "Largest servable, large",
+        "Largest usable gap, large",
         "The largest request above 1 MiB that is served without the driver",
     ),
     (Measure::LargestGap, "Largest gap", "Bytes of the largest free gap"),
@@ -41,7 +41,7 @@ const MEASURES: [(Measure, &str, &str); 11] = [
     (
         Measure::UnusableShare,
         "Unusable share",
-        "1 − largest servable ÷ free: the share of free bytes that the largest possible request cannot use",
+        "1 − largest usable gap ÷ free: the share of free bytes that the largest possible request cannot use",
     ),
     (
         Measure::FragmentationIndex,

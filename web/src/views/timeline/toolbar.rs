@@ -4,7 +4,7 @@ use query::{Axis, Detail};
 use trace::units::counted;
 use yew::prelude::*;
 
-use crate::hooks::{ModelHandle, zoom_to_range};
+use crate::hooks::ModelHandle;
 use crate::model::{Action, Setting};
 use crate::views::controls::{choice, color_menu, sends};
 use crate::widgets::toolbar::Toolbar;
@@ -19,23 +19,18 @@ pub struct ToolbarProps {
 
 /// The toolbar of the timeline.
 pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
-    let model = model.clone();
     let (axis, has_times) = (model.view.axis, model.device().is_some_and(|device| device.has_times));
     let is_whole = model.view.window == model.extent() && model.view.bytes.is_none();
-    let fit = |requested: bool| sends(&model, Action::Set(Setting::FitsRequested(requested)));
-    let zoom = {
-        let model = model.clone();
-        Callback::from(move |_: MouseEvent| zoom_to_range(&model))
-    };
+    let fit = |requested: bool| sends(model, Action::Set(Setting::FitsRequested(requested)));
     let (reserved, requested) = (!model.view.settings.fits_requested, model.view.settings.fits_requested);
     html! {
         <Toolbar label="Timeline">
-            { color_menu("timeline-color", &model) }
+            { color_menu("timeline-color", model) }
             <div class="choices" role="group" aria-label="X axis">
                 if has_times {
-                    { choice("axis-time", "Time", "Show time on the x axis", axis == Axis::Time, sends(&model, Action::SetAxis(Axis::Time))) }
+                    { choice("axis-time", "Time", "Show time on the x axis", axis == Axis::Time, sends(model, Action::SetAxis(Axis::Time))) }
                 }
-                { choice("axis-event", "Events", "Show event numbers on the x axis", axis == Axis::Event, sends(&model, Action::SetAxis(Axis::Event))) }
+                { choice("axis-event", "Events", "Show event numbers on the x axis", axis == Axis::Event, sends(model, Action::SetAxis(Axis::Event))) }
             </div>
             <div class="toolbar-field">
                 <span>{ "Height" }</span>
@@ -45,21 +40,16 @@ pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
                 </div>
             </div>
             <button type="button" class="toolbar-button" disabled={is_whole} title="Show the whole trace at its full height"
-                onclick={sends(&model, Action::FitAll)} data-testid="timeline-fit">
+                onclick={sends(model, Action::FitAll)} data-testid="timeline-fit">
                 { "Whole trace" }
             </button>
-            { choice("curves-toggle", "Fragmentation", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(&model, Action::ToggleCurves)) }
+            { choice("curves-toggle", "Fragmentation", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(model, Action::ToggleCurves)) }
             if props.has_steps {
                 <button type="button" class="toolbar-button" title="Compare two steps: what the later one holds more (C)"
-                    onclick={sends(&model, Action::CompareSteps(None))} data-testid="compare-steps">
+                    onclick={sends(model, Action::CompareSteps(None))} data-testid="compare-steps">
                     { "Compare steps" }
                 </button>
             }
-            // Always there, so that nothing moves under the pointer when a range is selected.
-            <button type="button" class="toolbar-button" disabled={model.view.extended_range().is_none()}
-                title="Show the range over the whole width (Enter)" onclick={zoom} data-testid="timeline-zoom-range">
-                { "Zoom to range" }
-            </button>
             <span class="toolbar-note" title="Where they are grouped, zoom in to see each one" data-testid="timeline-note">{ &props.note }</span>
         </Toolbar>
     }

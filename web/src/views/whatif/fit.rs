@@ -1,6 +1,6 @@
 //! Whether the runs would fit on other cards.
 
-use query::whatif::CARDS;
+use query::whatif::{CARDS, Card, Why};
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
@@ -15,9 +15,12 @@ pub fn section(whatif: &WhatIf) -> Html {
     html! {
         <section aria-label="Would it fit?" data-testid="whatif-fit">
             <h2>{ "Would it fit?" }</h2>
+            <p data-testid="whatif-least">{ for whatif.runs.iter().enumerate().map(|(number, run)| least(number, run)) }</p>
             <p class="quiet">
-                { format!("What was served held {} in live tensors at event {}.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
+                { format!("What was served held {} in live tensors at once, at event {}: no settings need less for it.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
             </p>
+            <details>
+                <summary>{ "All cards" }</summary>
             { scroller("Table of capacities", html! {
                 <table class="whatif-table">
                     <thead>
@@ -34,7 +37,7 @@ pub fn section(whatif: &WhatIf) -> Html {
                             { for whatif.runs.iter().map(|run| html! { <td>{ needed(run) }</td> }) }
                         </tr>
                         { for CARDS.iter().map(|card| html! {
-                            <tr>
+                            <tr key={card.name}>
                                 <th scope="row">{ card.name }</th>
                                 <td>{ bytes_text(card.usable()) }</td>
                                 { for whatif.runs.iter().map(|run| fits(run, card.usable())) }
@@ -43,8 +46,23 @@ pub fn section(whatif: &WhatIf) -> Html {
                     </tbody>
                 </table>
             }) }
+            </details>
         </section>
     }
+}
+
+/// Renders the smallest card on which a run fits.
+fn least(number: usize, run: &Run) -> Html {
+    let Some(Ok(bytes)) = run.smallest else { return Html::default() };
+    let far = if is_cut_short(run) { " as far as recorded" } else { "" };
+    let card = Card::smallest_for(bytes)
+        .map_or("no card in the list has it".to_owned(), |card| format!("{} or larger", card.name));
+    html! { <span class="whatif-least">{ format!("Run {number} needs {}{far}: {card}. ", Bytes(bytes)) }</span> }
+}
+
+/// Whether a run ends where the recording ran out of memory: what the job would have requested then is not known.
+fn is_cut_short(run: &Run) -> bool {
+    run.outcome.is_some_and(|outcome| outcome.stopped_why == Some(Why::Served))
 }
 
 fn needed(run: &Run) -> Html {
@@ -57,7 +75,9 @@ fn needed(run: &Run) -> Html {
 
 fn fits(run: &Run, usable: u64) -> Html {
     match &run.smallest {
-        Some(Ok(bytes)) if *bytes <= usable => html! { <td class="whatif-fits">{ "fits" }</td> },
+        Some(Ok(bytes)) if *bytes <= usable => {
+            html! { <td class="whatif-fits">{ if is_cut_short(run) { "fits as far as recorded" } else { "fits" } }</td> }
+        }
         Some(Ok(_)) => html! { <td class="dim">{ "too small" }</td> },
         _ => html! { <td /> },
     }

@@ -65,10 +65,10 @@ pub fn WhatIfView() -> Html {
             if whatif.opened.is_some() {
                 <chart::Chart marked={*marked} />
                 <div class="whatif-page">
-                    { runs::table(&model, whatif, &marked) }
-                    <tune::TuneSection />
-                    { form::settings(&model) }
                     { fit::section(whatif) }
+                    <tune::TuneSection />
+                    { runs::table(&model, whatif, &marked) }
+                    { form::settings(&model) }
                 </div>
             }
         </div>
