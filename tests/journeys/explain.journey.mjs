@@ -49,6 +49,7 @@ test('the dialog of the start page explains what is put into its field, and says
   await at(page, 'explain-ask').click();
   await says(page, 'explained', /512 MiB/);
   assert.equal(await at(page, 'explain-failed').count(), 0);
+  assert.equal(await at(page, 'explain-text').inputValue(), ERROR, 'what was put in stays');
 });
 
 test('a selection of the page that is dragged over it is not explained', async (t) => {

@@ -210,7 +210,19 @@ test('a job that runs out of memory while it is watched has its verdict at once'
   startJob(t, server.url, 'leak', '--rate', '30000');
   await at(page, 'session-open').first().click();
   await page.reach('ready');
+  await page.tab.evaluate(() => {
+    window.tops = [];
+    const look = () => {
+      const top = document.querySelector('.panes').getBoundingClientRect().top;
+      if (window.tops.at(-1) !== top) window.tops.push(top);
+      requestAnimationFrame(look);
+    };
+    look();
+  });
   await at(page, 'verdict').waitFor({ timeout: 60_000 });
+  await answered(page);
+  const tops = await page.tab.evaluate(() => window.tops);
+  assert.ok(tops.length <= 2, `the views move once, for the news, and not again for its card: ${tops}`);
   assert.equal(await at(page, 'verdict').getAttribute('data-cause'), 'leak');
   await standsAt(page, await event(page));
   await page.screenshot('verdict-live');

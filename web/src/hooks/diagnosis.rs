@@ -91,8 +91,8 @@ pub fn use_diagnosis() {
             let epoch = live.entry(subject.key).and_then(|file| file.live.as_ref()).map_or(0, |live| live.epoch);
             let Answer::Diagnosis(diagnosis) = &*answer else { return };
             if epoch == subject.epoch {
-                let Subject { key, device, .. } = subject;
-                handle.dispatch(Action::Diagnosed { key, device, diagnosis: Shared::new((**diagnosis).clone()) });
+                let (Subject { key, device, revision, .. }, diagnosis) = (subject, Shared::new((**diagnosis).clone()));
+                handle.dispatch(Action::Diagnosed { key, device, diagnosis, revision });
             } else {
                 // What was dropped in the meantime has moved all positions.
                 pace.borrow_mut().asked = None;

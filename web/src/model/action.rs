@@ -183,6 +183,8 @@ pub enum Action {
         device: u32,
         /// The diagnosis.
         diagnosis: Shared<Diagnosis>,
+        /// The revision of the session that it is of; 0 for a file.
+        revision: u32,
     },
     /// Closes the verdict of the current file, or opens it again.
     SetVerdictOpen(bool),

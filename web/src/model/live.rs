@@ -49,6 +49,8 @@ pub struct Live {
     pub oom: Option<Failed>,
     /// Incremented with each summary that is shown: answers to older ones are out of date.
     pub revision: u32,
+    /// The revision that the newest diagnosis is of.
+    pub diagnosed: u32,
     /// Incremented whenever the oldest events are dropped: positions in older answers are out of date.
     pub epoch: u32,
     /// What was dropped last, by device.
@@ -73,6 +75,7 @@ impl Live {
             left: 0.0,
             oom: None,
             revision: 0,
+            diagnosed: 0,
             epoch: 0,
             trims: Vec::new(),
             is_fresh: true,

@@ -140,7 +140,9 @@ pub fn update(model: &Model, action: Action) -> Model {
                 live.oom = None;
             }
         }
-        Action::Diagnosed { key, device, diagnosis } => diagnosed(&mut next, key, device as usize, diagnosis),
+        Action::Diagnosed { key, device, diagnosis, revision } => {
+            diagnosed(&mut next, (key, device as usize), diagnosis, revision);
+        }
         Action::SetVerdictOpen(is_open) => {
             if let Some(file) = next.current.and_then(|key| entry(&mut next, key)) {
                 file.is_verdict_closed = !is_open;
@@ -339,7 +341,7 @@ fn tell_of_failed(model: &mut Model, key: FileKey) {
 }
 
 /// Keeps a diagnosis. A leak shows in the whole trace, and not in the window before the failure that the file was opened with.
-fn diagnosed(model: &mut Model, key: FileKey, device: usize, diagnosis: Shared<Diagnosis>) {
+fn diagnosed(model: &mut Model, (key, device): (FileKey, usize), diagnosis: Shared<Diagnosis>, revision: u32) {
     let is_current = model.current == Some(key);
     let Some(file) = model.files.iter_mut().find(|file| file.key == key) else { return };
     let Some(summary) = file.summary().cloned() else { return };
@@ -350,6 +352,9 @@ fn diagnosed(model: &mut Model, key: FileKey, device: usize, diagnosis: Shared<D
         && std::mem::take(&mut file.is_as_opened)
     {
         view.show_whole(of);
+    }
+    if let Some(live) = &mut file.live {
+        live.diagnosed = revision;
     }
     file.diagnoses.resize(summary.devices.len(), None);
     if let Some(known) = file.diagnoses.get_mut(device) {

@@ -74,7 +74,7 @@ fn a_leak_shows_in_the_whole_trace_unless_somebody_looks_elsewhere() {
     let diagnosed = |cause, model: &Model| {
         let verdict = Verdict { cause, position: Some(900), ..Verdict::default() };
         let diagnosis = Shared::new(Diagnosis { verdict, ..Diagnosis::default() });
-        update(model, Action::Diagnosed { key, device: 0, diagnosis }).view
+        update(model, Action::Diagnosed { key, device: 0, diagnosis, revision: 0 }).view
     };
     let leak = diagnosed(Cause::Leak, &opened);
     assert_eq!((leak.window, leak.cursor), (opened.extent(), 900));
@@ -92,7 +92,7 @@ fn only_a_line_that_is_to_blame_is_the_culprit() {
     let culprit = |cause, is_growing, line: &str| {
         let verdict = Verdict { cause, is_growing, line: Some(line.to_owned()), ..Verdict::default() };
         let diagnosis = Shared::new(Diagnosis { verdict, ..Diagnosis::default() });
-        update(&open([]), Action::Diagnosed { key: FileKey(0), device: 0, diagnosis }).culprit()
+        update(&open([]), Action::Diagnosed { key: FileKey(0), device: 0, diagnosis, revision: 0 }).culprit()
     };
     let line = "keep  train.py:3";
     assert_eq!(culprit(Cause::Leak, false, line), Some(Paint::line(line)));

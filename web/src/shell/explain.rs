@@ -63,7 +63,7 @@ pub fn ExplainDialog() -> Html {
     };
     let body = html! {
         <>
-            <textarea ref={field} rows="6" spellcheck="false" data-autofocus="true" aria-label="Text of the error" value={(*given).clone()}
+            <textarea ref={field} rows="6" spellcheck="false" data-autofocus="true" aria-label="Text of the error" defaultvalue={(*given).clone()}
                 placeholder="CUDA out of memory. Tried to allocate …" data-testid="explain-text" />
             <p class="quiet">{ "An out-of-memory error of any release, a log with several, memory_summary(), or nvidia-smi. It goes to the server of this page, which keeps nothing of it." }</p>
             <button type="button" class="act" {onclick} data-testid="explain-ask">{ "Explain" }</button>

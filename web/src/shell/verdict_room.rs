@@ -6,6 +6,7 @@ use yew::prelude::*;
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Tab};
 use crate::views::controls::sends;
+use crate::views::verdict::no_line;
 use crate::widgets::icon::{Symbol, icon};
 
 /// A letter of a headline that is not known yet.
@@ -35,7 +36,7 @@ pub fn verdict_room(model: &ModelHandle, has_card: bool) -> Html {
                     <span class="verdict-place">{ "\u{a0}" }</span>
                     <span class="verdict-acts"><span class="toolbar-button verdict-fold" /><span class="icon-button" /></span>
                 </div>
-                <div class="verdict-brief"><p class="verdict-line"><span class="link" /></p></div>
+                <div class="verdict-brief">{ no_line() }</div>
             </div>
         };
     };

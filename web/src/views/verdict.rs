@@ -79,7 +79,7 @@ pub fn VerdictCard() -> Html {
                 </span>
             </header>
             <div class="verdict-brief" data-testid="verdict-brief">
-                { verdict.map(|verdict| line(&model, verdict)).unwrap_or_default() }
+                { verdict.map_or_else(no_line, |verdict| line(&model, verdict)) }
                 { first_inner }
                 { list("Try first", first.into_iter().collect()) }
             </div>
@@ -99,10 +99,16 @@ pub fn VerdictCard() -> Html {
     }
 }
 
+/// Renders the place of the line of code until it is known.
+pub fn no_line() -> Html {
+    html! { <p class="verdict-line"><span class="link" /></p> }
+}
+
 /// Renders the verdict where no request has failed: one line, and the rest once it is unfolded.
 fn unfailed(model: &ModelHandle, is_unfolded: bool, folding: Html) -> Html {
-    let file =
-        model.file().filter(|file| !file.is_verdict_closed && !file.live.as_ref().is_some_and(|live| live.is_open()));
+    // Of a job that has ended, only the verdict on all of it.
+    let is_of_all = |live: &Live| !live.is_open() && live.diagnosed == live.revision;
+    let file = model.file().filter(|file| !file.is_verdict_closed && file.live.as_deref().is_none_or(is_of_all));
     let diagnosis = model.diagnosis().filter(|diagnosis| diagnosis.failed == 0);
     let Some((file, verdict)) = file.zip(diagnosis.map(|diagnosis| &diagnosis.verdict)) else { return Html::default() };
     // The place of a job's verdict was not kept while it ran.

@@ -175,7 +175,7 @@ mod tests {
         let model = [
             Action::FileAdded { key, name: "a.pickle".to_owned(), size: 1 },
             Action::FileLoaded { key, summary: Shared::new(summary) },
-            Action::Diagnosed { key, device: 0, diagnosis },
+            Action::Diagnosed { key, device: 0, diagnosis, revision: 0 },
         ]
         .into_iter()
         .fold(Model::default(), |model, action| update(&model, action));

@@ -12,10 +12,11 @@ use crate::widgets::scroller::scroller;
 pub fn section(whatif: &WhatIf) -> Html {
     let Some(opened) = &whatif.opened else { return Html::default() };
     let bounds = opened.bounds;
+    let is_busy = whatif.runs.iter().any(|run| run.smallest.is_none());
     html! {
         <section aria-label="Would it fit?" data-testid="whatif-fit">
             <h2>{ "Would it fit?" }</h2>
-            <p data-testid="whatif-least">{ for whatif.runs.iter().enumerate().map(|(number, run)| least(number, run)) }</p>
+            <p aria-busy={is_busy.to_string()} data-testid="whatif-least">{ for whatif.runs.iter().enumerate().map(|(number, run)| least(number, run)) }</p>
             <p class="quiet">
                 { format!("What was served held {} in live tensors at once, at event {}: no settings need less for it.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
             </p>
@@ -53,7 +54,12 @@ pub fn section(whatif: &WhatIf) -> Html {
 
 /// Renders the smallest card on which a run fits.
 fn least(number: usize, run: &Run) -> Html {
-    let Some(Ok(bytes)) = run.smallest else { return Html::default() };
+    let bytes = match run.smallest {
+        Some(Ok(bytes)) => bytes,
+        Some(Err(_)) => return Html::default(),
+        // Its line is kept, so that nothing moves when it is known.
+        None => return html! { format!("Run {number} needs …") },
+    };
     let far = if is_cut_short(run) { " as far as recorded" } else { "" };
     let card = Card::smallest_for(bytes)
         .map_or("no card in the list has it".to_owned(), |card| format!("{} or larger", card.name));
