@@ -37,7 +37,7 @@ mod tests {
     }
 
     /// Adds files, and reads as many as may be read. Returns the model, and the files that are being read.
-    fn go_on(model: Model, actions: impl IntoIterator<Item = Action>) -> (Model, Vec<u32>) {
+    fn applied(model: Model, actions: impl IntoIterator<Item = Action>) -> (Model, Vec<u32>) {
         let mut model = actions.into_iter().fold(model, |model, action| update(&model, action));
         while let Some(FileKey(key)) = next_to_read(&model) {
             model = update(&model, told(key, Stage::Reading));
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn two_files_are_read_at_a_time_and_the_one_that_is_shown_comes_first() {
         let dropped = (0..6).flat_map(|key| [added(key, "a"), told(key, Stage::Waiting)]);
-        let (mut model, read_first) = go_on(Model::default(), dropped);
+        let (mut model, read_first) = applied(Model::default(), dropped);
         assert_eq!(read_first, [0, 1]);
         let failed = Action::FileFailed { key: FileKey(3), message: String::new() };
         for (what, then) in [
@@ -60,7 +60,7 @@ mod tests {
             (vec![failed], vec![4, 5]),
             (vec![read(4, &[10]), read(5, &[10])], vec![]),
         ] {
-            let (next, reads) = go_on(model, what.clone());
+            let (next, reads) = applied(model, what.clone());
             assert_eq!(reads, then, "{what:?}");
             model = next;
         }
