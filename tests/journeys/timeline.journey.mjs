@@ -256,7 +256,9 @@ test('ordered quantities are listed in their order, and all that is drawn has a 
     await until(title, () => legend.locator('b').innerText(), (now) => now === title);
     // The title changes before the classes do.
     const areOrdered = (now) => now.length > 1 && now.every((label) => order(label) !== null);
-    const labels = await until('classes', () => legend.locator('.legend-label').allInnerTexts(), areOrdered);
+    // At one moment: a locator finds the rows first and reads them later, some of which are gone by then.
+    const read = () => legend.evaluate((legend) => Array.from(legend.querySelectorAll('.legend-label'), (label) => label.innerText));
+    const labels = await until('classes', read, areOrdered);
     const places = labels.map(order);
     assert.deepEqual(places, [...places].sort((a, b) => a - b), labels.join('; '));
     await page.screenshot(`timeline-by-${color}`);
