@@ -65,8 +65,8 @@ fn use_peak_in_view(model: &Model) -> Option<Query> {
 }
 
 /// The classes that are in view or have memory at the cursor: sizes and lifetimes in their order, all others with the largest
-/// first. The pointer over one shows it in the picture; a click selects it, a
-/// second click clears the selection; with Shift, a click filters to a line.
+/// first. The pointer over one shows it in the picture; a click selects it, a second click clears the selection;
+/// with Shift, a click filters to a line.
 #[component]
 pub fn Legend() -> Html {
     let model = use_model();

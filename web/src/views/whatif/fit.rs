@@ -22,31 +22,31 @@ pub fn section(whatif: &WhatIf) -> Html {
             </p>
             <details>
                 <summary>{ "All cards" }</summary>
-            { scroller("Table of capacities", html! {
-                <table class="whatif-table">
-                    <thead>
-                        <tr>
-                            <th>{ "Card" }</th>
-                            <th title="What a process can have of it: its memory without a CUDA context">{ "Usable" }</th>
-                            { for (0..whatif.runs.len()).map(|number| html! { <th>{ format!("Run {number}") }</th> }) }
-                        </tr>
-                    </thead>
-                    <tbody>
-                        <tr>
-                            <th scope="row">{ "Needs at least" }</th>
-                            <td />
-                            { for whatif.runs.iter().map(|run| html! { <td>{ needed(run) }</td> }) }
-                        </tr>
-                        { for CARDS.iter().map(|card| html! {
-                            <tr key={card.name}>
-                                <th scope="row">{ card.name }</th>
-                                <td>{ bytes_text(card.usable()) }</td>
-                                { for whatif.runs.iter().map(|run| fits(run, card.usable())) }
+                { scroller("Table of capacities", html! {
+                    <table class="whatif-table">
+                        <thead>
+                            <tr>
+                                <th>{ "Card" }</th>
+                                <th title="What a process can have of it: its memory without a CUDA context">{ "Usable" }</th>
+                                { for (0..whatif.runs.len()).map(|number| html! { <th>{ format!("Run {number}") }</th> }) }
                             </tr>
-                        }) }
-                    </tbody>
-                </table>
-            }) }
+                        </thead>
+                        <tbody>
+                            <tr>
+                                <th scope="row">{ "Needs at least" }</th>
+                                <td />
+                                { for whatif.runs.iter().map(|run| html! { <td>{ needed(run) }</td> }) }
+                            </tr>
+                            { for CARDS.iter().map(|card| html! {
+                                <tr key={card.name}>
+                                    <th scope="row">{ card.name }</th>
+                                    <td>{ bytes_text(card.usable()) }</td>
+                                    { for whatif.runs.iter().map(|run| fits(run, card.usable())) }
+                                </tr>
+                            }) }
+                        </tbody>
+                    </table>
+                }) }
             </details>
         </section>
     }
@@ -63,7 +63,7 @@ fn least(number: usize, run: &Run) -> Html {
     let far = if is_cut_short(run) { " as far as recorded" } else { "" };
     let card = Card::smallest_for(bytes)
         .map_or("no card in the list has it".to_owned(), |card| format!("{} or larger", card.name));
-    html! { <span class="whatif-least">{ format!("Run {number} needs {}{far}: {card}. ", Bytes(bytes)) }</span> }
+    html! { format!("Run {number} needs {}{far}: {card}. ", Bytes(bytes)) }
 }
 
 /// Whether a run ends where the recording ran out of memory: what the job would have requested then is not known.

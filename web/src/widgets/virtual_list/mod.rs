@@ -23,7 +23,7 @@ pub struct VirtualList {
     /// The rows that are at least partly visible.
     pub visible: Range<u32>,
     /// The number of rows that a page key moves by.
-    pub page: u32,
+    page: u32,
     /// Whether the person has scrolled away from the end.
     pub is_away: bool,
     away: UseStateSetter<bool>,
