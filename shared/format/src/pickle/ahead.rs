@@ -1,6 +1,6 @@
 //! The parts of a pickle that the machine recognizes ahead: whole trace entries, and lists of frames.
 
-use super::entries::{MOST_MADE, MOST_MARKS, MOST_OPERANDS, Made, Source};
+use super::entries::{MOST_MADE, MOST_MARKS, MOST_OPERANDS, Source};
 use super::machine::Machine;
 use super::opcode as op;
 use super::runs::Ahead;
@@ -28,19 +28,11 @@ impl Machine {
             let Some((event, read)) = entries.read(rest, &mut Source { memo, builder, runs, slot }) else {
                 return Ok(length);
             };
+            // There is room for all of it: that was checked above.
             builder.events.push(event);
-            for (i, &(made, is_memoized)) in entries.made.as_slice().iter().enumerate() {
-                let value = match made {
-                    Made::Node(kind) => builder.node(kind)?,
-                    Made::Str(id) => Value::Str(id),
-                };
-                if is_memoized {
-                    memo.push(value, builder.limits.items)?;
-                }
-                if i == 0 {
-                    operands.push(value)?;
-                }
-            }
+            builder.push_nodes(entries.made.nodes.as_slice());
+            memo.push_words(entries.made.slots.as_slice());
+            operands.push(Value::Node(entries.made.first_node))?;
             length = ahead.len() - rest.len() + read;
         }
     }

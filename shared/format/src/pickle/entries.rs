@@ -25,55 +25,66 @@ pub(super) const MOST_MADE: usize = 4;
 pub(super) const MOST_OPERANDS: usize = 2 * MOST_KEYS + 4;
 pub(super) const MOST_MARKS: usize = 2;
 
-/// A value that an entry creates.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Made {
-    /// A list or dict.
-    Node(Kind),
-    /// A string.
-    Str(StrId),
-}
-
-/// The values that an entry creates, itself first, and whether each is stored in the memo.
-#[derive(Debug)]
-pub(super) struct AllMade {
-    made: [(Made, bool); MOST_MADE],
+/// A few words.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    words: [u32; MOST_MADE],
     count: usize,
-    /// The memo's next slot.
-    slot: usize,
 }
 
-impl Default for AllMade {
-    fn default() -> Self {
-        Self { made: [(Made::Node(Kind::EmptyDict), false); MOST_MADE], count: 0, slot: 0 }
-    }
-}
-
-impl AllMade {
-    /// Returns the values.
+impl Words {
     #[inline]
-    pub(super) fn as_slice(&self) -> &[(Made, bool)] {
-        self.made.get(..self.count).unwrap_or(&[])
-    }
-
-    #[inline]
-    fn push(&mut self, made: Made, is_memoized: bool) -> Option<()> {
-        *self.made.get_mut(self.count)? = (made, is_memoized);
+    fn push(&mut self, word: u32) -> Option<()> {
+        *self.words.get_mut(self.count)? = word;
         self.count += 1;
-        self.slot += usize::from(is_memoized);
         Some(())
     }
 
-    /// Adds a value that is created by the opcode before `at`. Returns the offset behind the opcode that stores it in the
-    /// memo, if there is one.
+    /// Returns the words.
     #[inline]
-    fn add(&mut self, made: Made, bytes: &[u8], at: usize) -> Option<usize> {
+    pub(super) fn as_slice(&self) -> &[u32] {
+        self.words.get(..self.count).unwrap_or(&[])
+    }
+}
+
+/// The values that an entry creates, as they are stored once it is complete.
+#[derive(Debug, Default)]
+pub(super) struct AllMade {
+    /// What each new node is: the entry itself first, then its lists.
+    pub(super) nodes: Words,
+    /// What is stored in the memo.
+    pub(super) slots: Words,
+    /// The number of the first node.
+    pub(super) first_node: u32,
+    /// The memo's first slot.
+    first_slot: usize,
+}
+
+impl AllMade {
+    #[inline]
+    fn begin(&mut self, first_node: u32, first_slot: usize) {
+        (self.nodes.count, self.slots.count) = (0, 0);
+        (self.first_node, self.first_slot) = (first_node, first_slot);
+    }
+
+    /// Adds a list or dict that is created by the opcode before `at`. Returns the offset behind the opcode that stores it
+    /// in the memo, if there is one.
+    #[inline]
+    fn node(&mut self, kind: Kind, bytes: &[u8], at: usize) -> Option<usize> {
+        let number = self.first_node.checked_add(number32(self.nodes.count))?;
+        self.nodes.push(kind.pack())?;
+        self.memoize(Value::Node(number), bytes, at)
+    }
+
+    /// Stores a value in the memo if the opcode at `at` does. Returns the offset behind it.
+    #[inline]
+    fn memoize(&mut self, value: Value, bytes: &[u8], at: usize) -> Option<usize> {
         let len = match *bytes.get(at)? {
             op::MEMOIZE => 1,
             op::BINPUT | op::LONG_BINPUT => self.put(word(bytes, at)?)?,
-            _ => 0,
+            _ => return Some(at),
         };
-        self.push(made, len > 0)?;
+        self.slots.push(Memo::word(value)?)?;
         Some(at + len)
     }
 
@@ -83,7 +94,7 @@ impl AllMade {
             op::BINPUT => (usize::from(operand_8(ahead)), 2),
             _ => (operand_32(ahead) as usize, 5),
         };
-        (slot == self.slot).then_some(len)
+        (slot == self.first_slot + self.slots.count).then_some(len)
     }
 }
 
@@ -137,13 +148,10 @@ impl Entries {
             }
             at += step.len;
             if let Some(text) = step.made {
-                made.push(Made::Str(text), true)?;
+                made.slots.push(text)?;
             }
             match step.field {
-                Field::Action => match known(bytes, &mut at, source.memo)? {
-                    Value::Str(name) => action = name,
-                    _ => return None,
-                },
+                Field::Action => action = source.memo.find_text(slot(bytes, &mut at)?)?,
                 Field::Address => address = integer(bytes, &mut at)? as u64,
                 Field::Size => size = u64::try_from(integer(bytes, &mut at)?).ok()?,
                 Field::Time => time_us = integer(bytes, &mut at)?,
@@ -188,13 +196,13 @@ impl Entries {
             if places.len() >= MOST_KEYS || (places.is_empty() && name != keywords::ACTION) {
                 return None;
             }
-            let (value_at, count) = (at, made.count);
+            let (value_at, nodes) = (at, made.nodes.count);
             let value = value(bytes, &mut at, source, made)?;
             if !source.builder.draft(&mut draft, name, value).is_done() {
                 return None;
             }
-            let made = made.as_slice().get(count).copied();
-            places.push(Place { name, value, start, value_at, end: at, made });
+            let has_node = made.nodes.count > nodes;
+            places.push(Place { name, value, start, value_at, end: at, has_node });
         }
         // A dict with a single entry may be filled further.
         if places.len() < 2 || !draft.is_complete() {
@@ -212,9 +220,9 @@ impl Entries {
 /// Reads what precedes the first key.
 #[inline]
 fn begin(bytes: &[u8], source: &Source<'_>, made: &mut AllMade) -> Option<usize> {
-    (made.count, made.slot) = (0, source.slot);
+    made.begin(number32(source.builder.node_count()), source.slot);
     let row = number32(source.builder.events.len());
-    let at = made.add(Made::Node(Kind::Event(row)), bytes, 0)?;
+    let at = made.node(Kind::Event(row), bytes, 0)?;
     (bytes.get(at) == Some(&op::MARK)).then_some(at + 1)
 }
 
@@ -240,9 +248,9 @@ fn integer(bytes: &[u8], at: &mut usize) -> Option<i64> {
     Some(n)
 }
 
-/// Reads a memo read.
+/// Reads a memo read. Returns the slot.
 #[inline]
-fn known(bytes: &[u8], at: &mut usize, memo: &Memo) -> Option<Value> {
+fn slot(bytes: &[u8], at: &mut usize) -> Option<usize> {
     let ahead = word(bytes, *at)?;
     let (slot, len) = match opcode(ahead) {
         op::BINGET => (usize::from(operand_8(ahead)), 2),
@@ -250,7 +258,13 @@ fn known(bytes: &[u8], at: &mut usize, memo: &Memo) -> Option<Value> {
         _ => return None,
     };
     *at += len;
-    memo.find_value(slot)
+    Some(slot)
+}
+
+/// Reads a memo read. Returns the value.
+#[inline]
+fn known(bytes: &[u8], at: &mut usize, memo: &Memo) -> Option<Value> {
+    memo.find_value(slot(bytes, at)?)
 }
 
 /// Reads a list of frames, or a memo read in its place.
@@ -259,13 +273,13 @@ fn frames(bytes: &[u8], at: &mut usize, source: &mut Source<'_>, made: &mut AllM
     if bytes.get(*at) != Some(&op::EMPTY_LIST) {
         return known(bytes, at, source.memo);
     }
-    let place = made.count;
-    *at = made.add(Made::Node(Kind::EmptyList), bytes, *at + 1)?;
+    let place = made.nodes.count;
+    *at = made.node(Kind::EmptyList, bytes, *at + 1)?;
     if bytes.get(*at) != Some(&op::MARK) {
         return Some(Value::Stack(StackId(0)));
     }
     let Ahead::Known(len, stack) = source.runs.look(bytes.get(*at + 1..)?) else { return None };
-    made.made.get_mut(place)?.0 = Made::Node(Kind::Stack(stack));
+    *made.nodes.words.get_mut(place)? = Kind::Stack(stack).pack();
     *at += 1 + len;
     Some(Value::Stack(stack))
 }
@@ -283,7 +297,7 @@ fn value(bytes: &[u8], at: &mut usize, source: &mut Source<'_>, made: &mut AllMa
         op::SHORT_BINUNICODE => {
             let len = usize::from(*bytes.get(*at + 1)?);
             let id = source.builder.symbols.find(bytes.get(*at + 2..*at + 2 + len)?)?;
-            *at = made.add(Made::Str(id), bytes, *at + 2 + len)?;
+            *at = made.memoize(Value::Str(id), bytes, *at + 2 + len)?;
             Some(Value::Str(id))
         }
         _ => integer(bytes, at).map(Value::Int),

@@ -12,6 +12,8 @@ use trace::narrow::number32;
 const GAP: usize = 16;
 /// The most slots out of sequence. No pickler makes any.
 const SPARSE: usize = 1 << 16;
+/// The tag of a string.
+const TEXT: u32 = 1;
 /// An empty slot.
 const UNSET: u32 = u32::MAX;
 
@@ -47,6 +49,13 @@ impl Memo {
         self.slots.push(word);
         self.count += 1;
         Ok(())
+    }
+
+    /// Stores values in the next slots, as many as [`Self::next`] allows, given as [`Self::word`] packs them.
+    #[inline]
+    pub(super) fn push_words(&mut self, words: &[u32]) {
+        words.iter().for_each(|&word| self.slots.push(word));
+        self.count += words.len();
     }
 
     /// Stores a value in slot `index`.
@@ -106,6 +115,13 @@ impl Memo {
         self.slots.get(index).filter(|&word| word != UNSET).map(|word| self.unpack(word))
     }
 
+    /// Returns the string in slot `index`; `None` if there is none, or its number is out of sequence.
+    #[inline]
+    pub(super) fn find_text(&self, index: usize) -> Option<StrId> {
+        let word = self.slots.get(index)?;
+        (word >> Kind::BITS == TEXT).then_some(StrId(word & Kind::MAX))
+    }
+
     /// Returns the value in slot `index`.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Checked<Value> {
@@ -123,11 +139,12 @@ impl Memo {
         }
     }
 
+    /// Returns the slot of a value that fits into one.
     #[inline]
-    fn pack(&mut self, value: Value) -> u32 {
+    pub(super) fn word(value: Value) -> Option<u32> {
         let (tag, number) = match value {
             Value::Node(id) => (0, id),
-            Value::Str(id) => (1, id.0),
+            Value::Str(id) => (TEXT, id.0),
             Value::Pair(id) => (2, id),
             Value::Frame(id) => (3, id.0),
             Value::Stack(id) => (4, id.0),
@@ -135,10 +152,15 @@ impl Memo {
             Value::None => (6, 0),
             Value::Bool(b) => (7, u32::from(b)),
             Value::Odd => (8, 0),
-            Value::Int(_) | Value::Big(_) | Value::Float(_) => (9, Kind::MAX + 1),
+            Value::Int(_) | Value::Big(_) | Value::Float(_) => return None,
         };
-        if number <= Kind::MAX {
-            return tag << Kind::BITS | number;
+        (number <= Kind::MAX).then_some(tag << Kind::BITS | number)
+    }
+
+    #[inline]
+    fn pack(&mut self, value: Value) -> u32 {
+        if let Some(word) = Self::word(value) {
+            return word;
         }
         // Below `ImportLimits::items`, as each of these takes a slot.
         let number = number32(self.odd.len());
@@ -151,7 +173,7 @@ impl Memo {
         let number = word & Kind::MAX;
         match word >> Kind::BITS {
             0 => Value::Node(number),
-            1 => Value::Str(StrId(number)),
+            TEXT => Value::Str(StrId(number)),
             2 => Value::Pair(number),
             3 => Value::Frame(FrameId(number)),
             4 => Value::Stack(StackId(number)),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::entries::Made;
+use super::memo::Memo;
 use super::opcode as op;
 use crate::values::keywords;
 use crate::values::{EntryDraft, SnapshotBuilder, Value};
@@ -45,8 +45,8 @@ pub(super) struct Step {
     pub(super) len: usize,
     /// The number of words that the bytes take.
     pub(super) words: usize,
-    /// A string that they create and store in the memo.
-    pub(super) made: Option<StrId>,
+    /// A string that they create, as the memo stores it.
+    pub(super) made: Option<u32>,
     pub(super) field: Field,
 }
 
@@ -61,8 +61,8 @@ pub(super) struct Place {
     pub(super) value_at: usize,
     /// The offset behind the value.
     pub(super) end: usize,
-    /// What the value creates, and whether that is stored in the memo.
-    pub(super) made: Option<(Made, bool)>,
+    /// Whether the value is a new list.
+    pub(super) has_node: bool,
 }
 
 /// The common layout of entries.
@@ -93,10 +93,7 @@ impl Template {
             let known = before.keys.get(i).filter(|_| is_alike).map(|(_, bytes)| bytes.as_slice());
             let is_fixed = known.is_none_or(|known| known == bytes) && can_be_fixed(place, bytes);
             self.keys.push((place.name, if is_fixed { bytes.to_vec() } else { Vec::new() }));
-            let creates = match place.made {
-                Some((Made::Str(text), _)) => Some(text),
-                _ => None,
-            };
+            let creates = bytes.first().filter(|code| is_text(**code)).and_then(|_| Memo::word(place.value));
             // One step creates at most one string.
             if is_fixed && (made.is_none() || creates.is_none()) {
                 made = made.or(creates);
@@ -114,7 +111,7 @@ impl Template {
         self.steps.iter().any(|step| matches!(step.field, Field::Tag(_)))
     }
 
-    fn step(&mut self, entry: &[u8], bytes: Range<usize>, made: Option<StrId>, field: Field) {
+    fn step(&mut self, entry: &[u8], bytes: Range<usize>, made: Option<u32>, field: Field) {
         let len = bytes.len();
         for chunk in entry.get(bytes).unwrap_or(&[]).chunks(WORD) {
             let mut word = [0; WORD];
@@ -138,15 +135,18 @@ fn field(name: StrId) -> Field {
     }
 }
 
+/// Returns whether an opcode writes out a string.
+fn is_text(code: u8) -> bool {
+    code == op::SHORT_BINUNICODE
+}
+
 /// Returns whether a value can be the same in each entry. Those that are read faster otherwise, and lists, cannot; nor
 /// can a string that names the memo's slot.
 fn can_be_fixed(place: &Place, bytes: &[u8]) -> bool {
-    let is_simple = match place.made {
-        None => true,
-        Some((Made::Str(_), _)) => {
-            matches!(*bytes, [op::SHORT_BINUNICODE, len, .., op::MEMOIZE] if bytes.len() == 3 + usize::from(len))
-        }
-        Some((Made::Node(_), _)) => false,
+    let is_simple = match *bytes {
+        [code, len, .., op::MEMOIZE] if is_text(code) => bytes.len() == 3 + usize::from(len),
+        [code, ..] if is_text(code) => false,
+        _ => !place.has_node,
     };
     is_simple && matches!(field(place.name), Field::Tag(_))
 }

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::arena::ValueArena;
 use super::keywords;
+use super::rows::Rows;
 use super::value::{Kind, Value};
 use trace::error::{Checked, damaged, too_much};
 use trace::frames::{Frame, FrameId, StackId, StrId, Symbols};
@@ -23,9 +24,6 @@ use trace::{Events, Marks, PlainColumn, Tag, TagId, Tags};
 
 /// Python's pickler splits lists into batches of 1,000 items, so a shorter batch is a whole list.
 const BATCH: usize = 1_000;
-
-/// A list of trace entries: runs of rows, `start..end`.
-pub(crate) type Rows = Vec<(u32, u32)>;
 
 /// Everything that has been read so far.
 #[derive(Debug)]
@@ -91,6 +89,18 @@ impl SnapshotBuilder {
         }
         self.nodes.push(kind.pack());
         Ok(Value::Node(number32(id)))
+    }
+
+    /// Returns the number of nodes.
+    #[inline]
+    pub(crate) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Creates nodes that [`Self::has_room`] allows, given as [`Kind::pack`] packs them.
+    #[inline]
+    pub(crate) fn push_nodes(&mut self, kinds: &[u32]) {
+        kinds.iter().for_each(|&kind| self.nodes.push(kind));
     }
 
     /// Returns whether this many nodes and one more trace entry are within the limits.
@@ -211,7 +221,15 @@ impl SnapshotBuilder {
         if items.is_empty() {
             return Ok(());
         }
-        match self.kind(id) {
+        let kind = self.kind(id);
+        // Nearly all items of a long file are trace entries that were just read.
+        if matches!(kind, Kind::EmptyList | Kind::Events(_))
+            && let Some(rows) = self.new_rows(items)
+        {
+            self.append_rows(id, kind, rows);
+            return Ok(());
+        }
+        match kind {
             Kind::EmptyList => {
                 if (2..BATCH).contains(&items.len())
                     && let Some(stack) = self.stack_of_frames(items)?
@@ -281,23 +299,6 @@ impl SnapshotBuilder {
             }
             _ => Ok(false),
         }
-    }
-
-    fn append_events(&mut self, number: u32, items: &[Value]) -> Checked {
-        let mut malformed = 0;
-        for &item in items {
-            let Value::Event(row) = self.look(item) else {
-                malformed += 1;
-                continue;
-            };
-            let Some(rows) = self.lists.get_mut(number as usize) else { continue };
-            match rows.last_mut() {
-                Some((_, end)) if *end == row => *end += 1,
-                _ => rows.push((row, row + 1)),
-            }
-        }
-        self.malformed += malformed;
-        Ok(())
     }
 
     /// Returns the stack of some values, if all are frames.

@@ -8,9 +8,11 @@ mod builder;
 mod entry;
 pub(crate) mod keywords;
 mod operands;
+mod rows;
 mod value;
 
-pub(crate) use builder::{Rows, SnapshotBuilder, entries, has_key};
+pub(crate) use builder::{SnapshotBuilder, entries, has_key};
 pub(crate) use entry::EntryDraft;
 pub(crate) use operands::Operands;
+pub(crate) use rows::Rows;
 pub(crate) use value::{Kind, Value};
