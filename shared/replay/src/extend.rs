@@ -8,6 +8,7 @@
 
 use super::allocations::{Allocation, Allocations};
 use super::checkpoints::Checkpoints;
+use super::effects::Effects;
 use super::forward::{ActiveBlock, Forward, Step};
 use super::resync::{Differences, NewBlock};
 use super::segments::{Ranges, ReservedRange, SegmentChange, SegmentHistory};
@@ -61,7 +62,7 @@ impl Index<IndexInput<'_>> for Replay {
         const ALLOCATION: usize = 3 * 8 + 5 * 4 + 2 + 4;
         let clock = self.clock.as_ref().map_or(0, |clock| clock.len() * 8);
         self.allocations.len() * ALLOCATION
-            + self.event_allocation.len() * 4
+            + self.event_allocation.len() * 5
             + self.unrecorded.len() * 8
             + self.segments.bytes()
             + clock
@@ -85,6 +86,7 @@ impl Replay {
             event_allocation: Column::default(),
             pools: vec![PoolId::default()],
             mismatches: Mismatches::default(),
+            effects: Column::default(),
             unrecorded: Vec::new(),
             segments: SegmentHistory::begin(ranges),
             clock: None,
@@ -105,14 +107,24 @@ impl Replay {
 
     /// Applies a recorded state at the last position of a trace that has ended. An allocation that the last event made
     /// and the state does not have counts as never made. Returns whether the state differed.
-    pub fn end_with(&mut self, segments: Vec<Segment>, tags: &mut Tags) -> bool {
+    pub fn end_with(&mut self, segments: Vec<Segment>, trace: &DeviceTrace, tags: &mut Tags) -> bool {
         let Some(mut extender) = self.extender.take() else { return false };
         let position = self.positions();
         let is_different = extender.correct(&segments, position, self, tags);
         extender.keep(KnownState { position, segments });
+        self.find_effects(trace, position.saturating_sub(1) as usize);
         self.checkpoints = Checkpoints::build(&self.allocations);
         self.extender = Some(extender);
         is_different
+    }
+
+    /// Finds what the events from `first` on change.
+    fn find_effects(&mut self, trace: &DeviceTrace, first: usize) {
+        let mut effects = Effects::new(trace, &self.allocations, &self.event_allocation);
+        for i in first..self.event_allocation.len() {
+            let effect = effects.of(i);
+            if i < self.effects.len() { self.effects.set(i, effect) } else { self.effects.push(effect) }
+        }
     }
 
     fn free_at(&mut self, number: u32, position: u32) {
@@ -198,6 +210,7 @@ impl Extender {
             replay.event_allocation.push(number);
         }
         replay.mismatches = self.forward.mismatches();
+        replay.find_effects(trace, first as usize);
         replay.checkpoints.extend(&replay.allocations);
         extend_clock(&mut replay.clock, trace, first, replay.event_allocation.len());
     }

@@ -11,9 +11,10 @@
 use rustc_hash::FxHashMap;
 
 use super::Mismatches;
-use super::large::{LargeBlocks, Placed};
+use super::large::{LargeBlocks, NewBlock};
 use super::resync::Differences;
 use super::segments::{Ranges, ReservedRange, described_as};
+use super::sorted::SortedIndex;
 use allocator::rounding::round_size;
 use trace::Divisions;
 use trace::event::Action;
@@ -161,8 +162,11 @@ impl Forward {
         let is_large = range.is_some_and(|range| range.is_native_large());
         let mut size = round_size(&self.divisions, event.size);
         if is_large {
-            size = self.large.size(address, size, self.max_split);
-            self.large.put(Placed { address, end: address.saturating_add(size), number });
+            (size, _) = self.large.put(
+                NewBlock { address, size, number, is_recorded: false },
+                self.max_split,
+                &mut SortedIndex::default(),
+            );
         } else if range.is_none() {
             self.mismatches.outside_segments = self.mismatches.outside_segments.saturating_add(1);
         }
@@ -220,7 +224,7 @@ impl Forward {
         let block = self.live.remove(&address)?;
         self.subtract(&block);
         if block.is_large {
-            self.large.free(address);
+            self.large.free(address, &mut SortedIndex::default());
         }
         Some(block.number)
     }
@@ -288,13 +292,20 @@ impl Forward {
         for (&address, block) in &mut self.live {
             block.is_large = ranges.find(address).is_some_and(ReservedRange::is_native_large);
         }
-        let mut large: Vec<Placed> = (self.live.iter().filter(|(_, block)| block.is_large))
-            .map(|(&address, block)| Placed { address, end: address.saturating_add(block.size), number: block.number })
+        let new = |address: u64, &ActiveBlock { size, number, .. }: &ActiveBlock| NewBlock {
+            address,
+            size,
+            number,
+            is_recorded: true,
+        };
+        let mut large: Vec<NewBlock> = (self.live.iter().filter(|(_, block)| block.is_large))
+            .map(|(&address, block)| new(address, block))
             .collect();
         // In the order of addresses each is inserted at the end.
-        large.sort_by_key(|placed| placed.address);
-        for placed in large {
-            self.large.put(placed);
+        large.sort_by_key(|block| block.address);
+        let mut hint = SortedIndex::default();
+        for block in large {
+            self.large.put(block, None, &mut hint);
         }
     }
 

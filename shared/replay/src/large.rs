@@ -1,7 +1,7 @@
 //! The blocks in native segments of large pools, where a block's size depends on what lies after it.
 
 use super::segments::ReservedRange;
-use super::sorted::Sorted;
+use super::sorted::{Sorted, SortedIndex};
 use allocator::rounding::LARGE_REMAINDER;
 
 /// The native large segments with their blocks, by address. Each has few blocks: a large block is larger than 1 MiB.
@@ -33,9 +33,18 @@ pub(super) struct Placed {
     pub(super) number: u32,
 }
 
+/// A block that is put into a segment.
+pub(super) struct NewBlock {
+    pub(super) address: u64,
+    /// What is recorded, or else the rounded request.
+    pub(super) size: u64,
+    pub(super) number: u32,
+    pub(super) is_recorded: bool,
+}
+
 impl LargeBlocks {
-    fn find(&mut self, address: u64) -> Option<&mut Blocks> {
-        let place = self.segments.at_or_before(address)?;
+    fn find(&mut self, address: u64, hint: &mut SortedIndex) -> Option<&mut Blocks> {
+        let place = self.segments.near(address, hint)?;
         self.segments.get_mut(place).filter(|segment| address < segment.end)
     }
 
@@ -50,8 +59,9 @@ impl LargeBlocks {
         }
     }
 
-    pub(super) fn free(&mut self, address: u64) {
-        if let Some(segment) = self.find(address)
+    /// Removes the block at an address; `hint` is where its segment may be.
+    pub(super) fn free(&mut self, address: u64, hint: &mut SortedIndex) {
+        if let Some(segment) = self.find(address, hint)
             && let Some(place) = segment.blocks.at(address)
         {
             segment.blocks.remove(place);
@@ -59,32 +69,34 @@ impl LargeBlocks {
         }
     }
 
-    /// Returns where the free space at `address` ends; `None` outside all segments.
-    fn free_end(&mut self, address: u64) -> Option<u64> {
-        let segment = self.find(address)?;
-        let next = segment.blocks.after(address).and_then(|place| segment.blocks.get(place));
-        Some(next.map_or(segment.end, |block| block.address))
-    }
-
-    /// Inserts a block. Returns the block before it with the bytes between them, if there is one.
-    pub(super) fn put(&mut self, block: Placed) -> Option<(&mut Placed, u64)> {
-        let at = self.segments.at_or_before(block.address)?;
-        let segment = self.segments.get_mut(at).filter(|segment| block.address < segment.end)?;
+    /// Inserts a block. Unless its size is recorded, it gets the free space after it too, if that is not split off
+    /// (`should_split`); `max_split` is the setting `max_split_size_mb` in bytes. Returns its size, and the block before it
+    /// with the bytes between them, if there is one. `hint` is where its segment may be.
+    pub(super) fn put(
+        &mut self,
+        new: NewBlock,
+        max_split: Option<u64>,
+        hint: &mut SortedIndex,
+    ) -> (u64, Option<(&mut Placed, u64)>) {
+        let NewBlock { address, mut size, number, is_recorded } = new;
+        let segment = self.segments.near(address, hint).and_then(|place| self.segments.get_mut(place));
+        let Some(segment) = segment.filter(|segment| address < segment.end) else { return (size, None) };
         let blocks = &mut segment.blocks;
-        let before = blocks.len();
-        let place = blocks.insert(block.address, block);
-        self.placed += blocks.len() - before;
-        let before = blocks.previous(place).and_then(|place| blocks.get_mut(place))?;
-        let between = block.address.checked_sub(before.end)?;
-        Some((before, between))
-    }
-
-    /// Returns the size of a block of `rounded` bytes that is put at `address`: with the free space after it, if that
-    /// is not split off (`should_split`). `max_split` is the setting `max_split_size_mb` in bytes.
-    pub(super) fn size(&mut self, address: u64, rounded: u64, max_split: Option<u64>) -> u64 {
-        let Some(free) = self.free_end(address).and_then(|end| end.checked_sub(address)) else { return rounded };
-        let never_split = max_split.is_some_and(|max| rounded >= max);
-        if free > rounded && (never_split || free - rounded <= LARGE_REMAINDER) { free } else { rounded }
+        let known = blocks.at_or_before(address);
+        if !is_recorded {
+            let next = blocks.following(known).and_then(|place| blocks.get(place));
+            let free = next.map_or(segment.end, |next| next.address).saturating_sub(address);
+            let never_split = max_split.is_some_and(|max| size >= max);
+            if free > size && (never_split || free - size <= LARGE_REMAINDER) {
+                size = free;
+            }
+        }
+        let count = blocks.len();
+        let place = blocks.insert_at(known, address, Placed { address, end: address.saturating_add(size), number });
+        self.placed += blocks.len() - count;
+        let before = blocks.previous(place).and_then(|place| blocks.get_mut(place));
+        let before = before.and_then(|before| address.checked_sub(before.end).map(|between| (before, between)));
+        (size, before)
     }
 
     /// Returns the approximate bytes of memory that it occupies.

@@ -17,6 +17,7 @@
 mod address_map;
 mod allocations;
 mod checkpoints;
+mod effects;
 mod ending;
 mod extend;
 mod forward;
@@ -35,6 +36,7 @@ mod state;
 
 pub use allocations::{Allocation, Allocations};
 use checkpoints::Checkpoints;
+use effects::{BEGINS, ENDS, FREES};
 pub use ending::{end, end_of_part};
 use extend::Extender;
 pub use extend::rewind_state;
@@ -49,7 +51,7 @@ pub use state::{AllocatorState, Gap};
 use trace::event::Action;
 use trace::totals::Totals;
 use trace::units::{PoolId, Stream};
-use trace::{Column, ColumnReader, DeviceTrace, Settings, Tag, TagId, Tags};
+use trace::{Column, DeviceTrace, Settings, Tag, TagId, Tags};
 
 /// The contradictions between a trace and its own segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +102,8 @@ pub struct Replay {
     pub pools: Vec<PoolId>,
     /// The contradictions between trace and segments.
     pub mismatches: Mismatches,
+    /// What each event changes: see [`effects`].
+    effects: Column<u8>,
     /// Begins, frees and ends that no event records: position and allocation, by position.
     unrecorded: Vec<(u32, u32)>,
     segments: SegmentHistory,
@@ -157,6 +161,7 @@ impl Replay {
             event_allocation: pairing.event_allocation,
             pools: Vec::new(),
             mismatches: pairing.mismatches,
+            effects: Column::default(),
             unrecorded: pairing.unrecorded,
             segments,
             checkpoints: Checkpoints::default(),
@@ -166,7 +171,7 @@ impl Replay {
         let completed = sizes::complete(&new, trace, settings);
         let allocations = &mut new.allocations;
         (allocations.size, allocations.flags, allocations.pool) = (completed.size, completed.flags, completed.pool);
-        new.pools = completed.pools;
+        (new.pools, new.effects) = (completed.pools, completed.effects);
         allocations.pack();
         new.mismatches.outside_segments = completed.outside_segments;
         new.checkpoints = Checkpoints::build(&new.allocations);
@@ -213,17 +218,29 @@ impl Replay {
 
     /// Visits the changes from position `from` to position `to` in order, each with the position that it leads to. This
     /// costs a few nanoseconds an event.
-    pub fn changes(&self, trace: &DeviceTrace, from: u32, to: u32, mut visit: impl FnMut(u32, Change)) {
-        let last = self.positions();
-        let to = to.min(last);
+    #[inline]
+    pub fn changes(&self, trace: &DeviceTrace, from: u32, to: u32, visit: impl FnMut(u32, Change)) {
+        let mut effects = self.effects.reader();
+        self.changes_by(trace, from, to, |i| effects.get(i).unwrap_or(0), visit);
+    }
+
+    /// Visits the changes, where `effect` returns what each event changes.
+    #[inline]
+    pub(crate) fn changes_by(
+        &self,
+        trace: &DeviceTrace,
+        from: u32,
+        to: u32,
+        mut effect: impl FnMut(usize) -> u8,
+        mut visit: impl FnMut(u32, Change),
+    ) {
+        let to = to.min(self.positions());
         let events = &trace.events;
         let mut unrecorded = self.unrecorded.partition_point(|u| u.0 <= from);
         let mut segment = self.segments.changes.partition_point(|c| c.position <= from);
         let place_of = |segment: usize| self.segments.changes.get(segment).map_or(u32::MAX, |c| c.position);
         let mut next_segment = place_of(segment);
-        let (mut actions, mut numbers) = (events.action.reader(), self.event_allocation.reader());
-        let Allocations { begin, freed, end, .. } = &self.allocations;
-        let (begins, freed, ends) = (&mut begin.reader(), &mut freed.reader(), &mut end.reader());
+        let mut numbers = self.event_allocation.reader();
         for position in from.saturating_add(1)..=to {
             let i = position as usize - 1;
             // A missing free comes before the `alloc` that shows it.
@@ -237,30 +254,16 @@ impl Replay {
                 }
                 self.unrecorded_changes(number, position, &mut |change| visit(position, change));
             }
-            // Each kind of change is visited in one place only, as the visitor is inlined there.
-            let number = numbers.get(i).unwrap_or(Self::NONE);
-            let (is_freed, change) = match actions.get(i).map_or(Action::Other, Action::from_code) {
-                _ if number == Self::NONE => (false, None),
-                // With a free that no event records, it was visited above.
-                Action::Alloc => {
-                    let is_active = position < last || !reads(ends, number, position);
-                    (false, (is_active && !reads(freed, number, position)).then_some(Change::Begin(number)))
+            let effect = effect(i);
+            if effect != 0 {
+                // Each kind of change is visited in one place only, as the visitor is inlined there.
+                let number = numbers.get(i).unwrap_or(Self::NONE);
+                if effect & FREES != 0 {
+                    visit(position, Change::Freed(number));
                 }
-                // An allocation of a recorded state begins with the event after it, which may free it.
-                Action::FreeRequested => {
-                    let gone_or_begun = reads(ends, number, position) || reads(begins, number, position);
-                    (!gone_or_begun && reads(freed, number, position), None)
+                if effect & (BEGINS | ENDS) != 0 {
+                    visit(position, if effect & BEGINS != 0 { Change::Begin(number) } else { Change::End(number) });
                 }
-                Action::FreeCompleted if reads(ends, number, position) && !reads(begins, number, position) => {
-                    (reads(freed, number, position), Some(Change::End(number)))
-                }
-                _ => (false, None),
-            };
-            if is_freed {
-                visit(position, Change::Freed(number));
-            }
-            if let Some(change) = change {
-                visit(position, change);
             }
             while next_segment == position {
                 if let Some(change) = self.segments.changes.get(segment) {
@@ -340,12 +343,6 @@ impl Replay {
 
 /// Returns whether an allocation's value in a column is this position.
 fn is(column: &Column<u32>, number: u32, position: u32) -> bool {
-    column.get(number as usize) == Some(position)
-}
-
-/// Returns whether a column has `position` at `number`. Faster than [`is`] in loops over neighbouring numbers.
-#[inline]
-fn reads(column: &mut ColumnReader<'_, u32>, number: u32, position: u32) -> bool {
     column.get(number as usize) == Some(position)
 }
 

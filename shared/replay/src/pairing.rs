@@ -122,6 +122,8 @@ impl Walk {
         // The first event after the last loss.
         let mut last_loss = 0;
         let (mut actions, mut addresses) = (events.action.reader(), events.address.reader());
+        // The allocation that this event ends, if it was looked up with the event before.
+        let mut ending = None;
         for i in 0..events.len() {
             while let Some(position) = losses.next_if(|position| *position <= i) {
                 last_loss = position;
@@ -150,10 +152,18 @@ impl Walk {
                     let is_unknown = |closed: &AddressMap<u32>| {
                         last_loss > 0 && closed.get(&address).is_some_and(|&end| end as usize <= last_loss)
                     };
-                    match self.open.get_mut(&address) {
-                        Some(open) if *open != CLOSED || !is_unknown(&self.closed) => {
+                    let known = ending.take();
+                    match (known, if known.is_none() { self.open.get_mut(&address) } else { None }) {
+                        (Some(known), _) => number = known,
+                        (None, Some(open)) if *open != CLOSED || !is_unknown(&self.closed) => {
                             number = *open;
-                            if is_end {
+                            // Mostly the very next event ends it.
+                            let ends_next = !is_end
+                                && number != CLOSED
+                                && actions.get(i + 1) == Some(Action::FreeCompleted as u8)
+                                && addresses.get(i + 1) == Some(address);
+                            ending = ends_next.then_some(number);
+                            if is_end || ends_next {
                                 *open = CLOSED;
                             }
                         }

@@ -2,7 +2,7 @@
 //! checkpoints are made on the way forward.
 
 use super::allocations::Allocation;
-use super::sorted::Sorted;
+use super::sorted::{Sorted, SortedIndex};
 use allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER};
 use trace::event::Action;
 use trace::frames::StackId;
@@ -126,6 +126,13 @@ impl Ranges {
     /// Returns the range that holds an address.
     pub(super) fn find(&self, address: u64) -> Option<&ReservedRange> {
         let place = self.ranges.at_or_before(address)?;
+        self.ranges.get(place).filter(|range| range.holds(address))
+    }
+
+    /// Returns the range that holds an address; `hint` is where it may be.
+    #[inline]
+    pub(super) fn find_near(&self, address: u64, hint: &mut SortedIndex) -> Option<&ReservedRange> {
+        let place = self.ranges.near(address, hint)?;
         self.ranges.get(place).filter(|range| range.holds(address))
     }
 

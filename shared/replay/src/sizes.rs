@@ -10,8 +10,10 @@
 //! none, no event depends on it, and the rounded size is used.
 
 use super::allocations::{Allocation, Allocations};
-use super::large::{LargeBlocks, Placed};
+use super::effects::Effects;
+use super::large::{LargeBlocks, NewBlock};
 use super::segments::{Ranges, SegmentChange};
+use super::sorted::SortedIndex;
 use super::{Change, Replay};
 use allocator::rounding::{LARGE_REMAINDER, round_size};
 use trace::units::PoolId;
@@ -24,6 +26,8 @@ pub(super) struct Completed {
     pub(super) pool: Column<u8>,
     pub(super) pools: Vec<PoolId>,
     pub(super) outside_segments: u32,
+    /// What each event changes, found on the way.
+    pub(super) effects: Column<u8>,
 }
 
 /// The segments while sizes are derived in the order in which blocks were made.
@@ -31,6 +35,8 @@ struct Sizes<'a> {
     settings: &'a Settings,
     ranges: Ranges,
     large: LargeBlocks,
+    /// Where the range and the large segment of the last address were found, among [`HINTS`] kinds of addresses.
+    hints: Vec<(SortedIndex, SortedIndex)>,
     found: Completed,
 }
 
@@ -42,8 +48,10 @@ impl<'a> Sizes<'a> {
             pool: allocations.pool.clone(),
             pools: vec![PoolId::default()],
             outside_segments: 0,
+            effects: Column::default(),
         };
-        let mut new = Self { settings, ranges: start, large: LargeBlocks::default(), found };
+        let hints = vec![Default::default(); HINTS];
+        let mut new = Self { settings, ranges: start, large: LargeBlocks::default(), hints, found };
         for range in new.ranges.iter() {
             if range.is_native_large() {
                 new.large.add(range);
@@ -63,6 +71,14 @@ impl<'a> Sizes<'a> {
         }
     }
 
+    /// Removes an allocation that lies in a native large segment, or in none.
+    fn free_large(&mut self, number: u32, allocations: &Allocations) {
+        let address = allocations.address.get(number as usize).unwrap_or_default();
+        if let Some((_, segment)) = self.hints.get_mut(hint_of(address)) {
+            self.large.free(address, segment);
+        }
+    }
+
     /// Derives the size, flags and pool of an allocation at the moment at which it is made.
     fn put(&mut self, number: u32, allocations: &Allocations) {
         let i = number as usize;
@@ -72,7 +88,8 @@ impl<'a> Sizes<'a> {
         let written = allocations.size.get(i).filter(|&size| size > 0);
         let rounded = round_size(&self.settings.roundup_power2_divisions, requested);
         let mut size = written.unwrap_or(rounded);
-        match self.ranges.find(address) {
+        let Some((range, segment)) = self.hints.get_mut(hint_of(address)) else { return };
+        match self.ranges.find_near(address, range) {
             None => self.found.outside_segments += 1,
             Some(range) => {
                 let flags = allocations.flags.get(i).unwrap_or_default() | range.flags();
@@ -82,11 +99,10 @@ impl<'a> Sizes<'a> {
                     self.found.pool.set(i, pool);
                 }
                 if range.is_native_large() {
-                    if written.is_none() {
-                        size = self.large.size(address, rounded, self.settings.max_split_size);
-                    }
-                    let placed = Placed { address, end: address.saturating_add(size), number };
-                    if let Some((before, between)) = self.large.put(placed)
+                    let new = NewBlock { address, size, number, is_recorded: written.is_some() };
+                    let (exact, before) = self.large.put(new, self.settings.max_split_size, segment);
+                    size = exact;
+                    if let Some((before, between)) = before
                         && (1..=LARGE_REMAINDER).contains(&between)
                         && allocations.size.get(before.number as usize) == Some(0)
                     {
@@ -104,6 +120,14 @@ impl<'a> Sizes<'a> {
         self.found.flags.pack_before(done);
         self.found.pool.pack_before(done);
     }
+}
+
+/// The number of hints: many programs have fewer segments.
+const HINTS: usize = 256;
+
+/// Returns the hint for an address. Segments are multiples of 2 MiB, so that most addresses of a hint lie in one.
+const fn hint_of(address: u64) -> usize {
+    (address >> 21) as usize % HINTS
 }
 
 /// Returns the index of a pool in `pools`, and adds it if it is new.
@@ -127,13 +151,20 @@ pub(super) fn complete(replay: &Replay, trace: &DeviceTrace, settings: &Settings
         sizes.put(number, allocations);
     }
     let mut segments = replay.segments.changes.iter();
-    replay.changes(trace, 0, replay.positions(), |_, change| match change {
+    let mut finder = Effects::new(trace, allocations, &replay.event_allocation);
+    let mut effects = Column::default();
+    let effect = |i: usize| {
+        let effect = finder.of(i);
+        effects.push(effect);
+        effect
+    };
+    replay.changes_by(trace, 0, replay.positions(), effect, |_, change| match change {
         Change::Begin(number) => sizes.put(number, allocations),
         Change::End(number) => {
             // Only blocks in native large segments are in `large`.
             const ELSEWHERE: u8 = Allocation::FLAG_SMALL | Allocation::FLAG_EXPANDABLE;
             if sizes.found.flags.get(number as usize).is_some_and(|flags| flags & ELSEWHERE == 0) {
-                sizes.large.free(allocations.address.get(number as usize).unwrap_or_default());
+                sizes.free_large(number, allocations);
             }
         }
         Change::Reserved(_) => {
@@ -143,5 +174,5 @@ pub(super) fn complete(replay: &Replay, trace: &DeviceTrace, settings: &Settings
         }
         Change::Freed(_) => {}
     });
-    sizes.found
+    Completed { effects, ..sizes.found }
 }

@@ -7,7 +7,7 @@
 const CHUNK: usize = 512;
 
 /// The place of a value. A change of the list makes it invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SortedIndex {
     chunk: usize,
     i: usize,
@@ -58,6 +58,16 @@ impl<T> Sorted<T> {
         Some(SortedIndex { chunk, i })
     }
 
+    /// Returns what [`Self::at_or_before`] returns, at once if it is at `hint`, which becomes that place.
+    #[inline]
+    pub(super) fn near(&self, key: u64, hint: &mut SortedIndex) -> Option<SortedIndex> {
+        let is_before = |place: SortedIndex| self.key(place).is_some_and(|own| own <= key);
+        if !is_before(*hint) || self.next(*hint).is_some_and(is_before) {
+            *hint = self.at_or_before(key)?;
+        }
+        Some(*hint)
+    }
+
     /// Returns the value at exactly this address.
     pub(super) fn at(&self, key: u64) -> Option<SortedIndex> {
         self.at_or_before(key).filter(|place| self.key(*place) == Some(key))
@@ -65,7 +75,12 @@ impl<T> Sorted<T> {
 
     /// Returns the first value after an address.
     pub(super) fn after(&self, key: u64) -> Option<SortedIndex> {
-        match self.at_or_before(key) {
+        self.following(self.at_or_before(key))
+    }
+
+    /// Returns the value after a place; the first one after none.
+    pub(super) fn following(&self, place: Option<SortedIndex>) -> Option<SortedIndex> {
+        match place {
             Some(place) => self.next(place),
             None => (self.len > 0).then_some(SortedIndex { chunk: 0, i: 0 }),
         }
@@ -102,7 +117,11 @@ impl<T> Sorted<T> {
 
     /// Inserts a value, in place of the one at the same address. Returns where it is.
     pub(super) fn insert(&mut self, key: u64, value: T) -> SortedIndex {
-        let before = self.at_or_before(key);
+        self.insert_at(self.at_or_before(key), key, value)
+    }
+
+    /// Inserts a value, where `before` is what [`Self::at_or_before`] returns for its address.
+    pub(super) fn insert_at(&mut self, before: Option<SortedIndex>, key: u64, value: T) -> SortedIndex {
         if let Some(place) = before.filter(|place| self.key(*place) == Some(key)) {
             if let Some(own) = self.get_mut(place) {
                 *own = value;

@@ -105,7 +105,7 @@ impl LiveDevice {
         let Some(segments) = device.replay.take_pending_state() else { return };
         let states = self.restart(device);
         device.replay.extend(IndexInput { trace, tags: &mut *tags, settings, states });
-        self.is_settled = device.replay.end_with(segments, tags);
+        self.is_settled = device.replay.end_with(segments, trace, tags);
         device.indexes.extend(Replayed { trace, tags, replay: &device.replay });
     }
 
