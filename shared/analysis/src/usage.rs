@@ -1,7 +1,8 @@
 //! The memory use of each call site over a whole trace, and the peak of all together, in one sweep.
 
 use replay::index::Index;
-use replay::{Change, Replay, Replayed};
+use replay::{Allocations, Change, Replayed};
+use trace::ColumnReader;
 use trace::frames::StackId;
 
 /// The sums over one call site's allocations.
@@ -55,18 +56,39 @@ struct RunningUsage {
     done: u128,
 }
 
+/// What is read of allocations. Those of neighbouring changes are close to each other.
+struct Reader<'a> {
+    requested: ColumnReader<'a, u64>,
+    stack: ColumnReader<'a, u32>,
+    begin: ColumnReader<'a, u32>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(Allocations { requested, stack, begin, .. }: &'a Allocations) -> Self {
+        Self { requested: requested.reader(), stack: stack.reader(), begin: begin.reader() }
+    }
+
+    /// Returns the requested bytes and the stack of an allocation.
+    #[inline]
+    fn get(&mut self, id: u32) -> (u64, usize) {
+        let stack = self.stack.get(id as usize).unwrap_or(0);
+        (self.requested.get(id as usize).unwrap_or(0), stack as usize)
+    }
+}
+
 impl Index<Replayed<'_>> for Usage {
     fn extend(&mut self, Replayed { trace, replay, .. }: Replayed<'_>) {
+        let reader = &mut Reader::new(&replay.allocations);
         if self.until.is_none() {
             self.reserved = replay.reserved_at_start();
             self.peak_reserved = self.reserved;
             for (id, _) in (0..).zip(replay.allocations.begin.iter()).take_while(|(_, begin)| *begin == 0) {
-                self.begin(replay, 0, id);
+                self.begin(reader, 0, id);
             }
         }
         replay.changes(trace, self.until.unwrap_or(0), u32::MAX, |position, change| match change {
-            Change::Begin(id) => self.begin(replay, position, id),
-            Change::End(id) => self.end(replay, position, id),
+            Change::Begin(id) => self.begin(reader, position, id),
+            Change::End(id) => self.end(reader, position, id),
             Change::Reserved(bytes) => {
                 self.reserved = self.reserved.saturating_add_signed(bytes);
                 self.peak_reserved = self.peak_reserved.max(self.reserved);
@@ -88,8 +110,8 @@ impl Index<Replayed<'_>> for Usage {
 }
 
 impl Usage {
-    fn begin(&mut self, replay: &Replay, position: u32, id: u32) {
-        let (bytes, stack) = look_up(replay, id);
+    fn begin(&mut self, reader: &mut Reader<'_>, position: u32, id: u32) {
+        let (bytes, stack) = reader.get(id);
         if self.live.len() <= stack {
             self.live.resize(stack + 1, RunningUsage::default());
             self.sites.resize(stack + 1, SiteUsage::default());
@@ -110,11 +132,11 @@ impl Usage {
         }
     }
 
-    fn end(&mut self, replay: &Replay, position: u32, id: u32) {
-        let (bytes, stack) = look_up(replay, id);
+    fn end(&mut self, reader: &mut Reader<'_>, position: u32, id: u32) {
+        let (bytes, stack) = reader.get(id);
         self.live_in_all = self.live_in_all.saturating_sub(bytes);
         let (Some(live), Some(site)) = (self.live.get_mut(stack), self.sites.get_mut(stack)) else { return };
-        let begin = replay.allocations.begin.get(id as usize).unwrap_or(position);
+        let begin = reader.begin.get(id as usize).unwrap_or(position);
         live.bytes = live.bytes.saturating_sub(bytes);
         live.since = live.since.saturating_sub(area(bytes, begin));
         live.done += area(bytes, position.saturating_sub(begin));
@@ -147,15 +169,10 @@ fn area(bytes: u64, positions: u32) -> u128 {
     }
 }
 
-/// Returns the requested bytes and the stack of an allocation.
-fn look_up(replay: &Replay, id: u32) -> (u64, usize) {
-    let stack = replay.allocations.stack.get(id as usize).unwrap_or(0);
-    (replay.allocations.requested.get(id as usize).unwrap_or(0), stack as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use replay::Replay;
 
     #[test]
     fn sums_are_kept_by_call_site() {

@@ -5,7 +5,7 @@ use super::columns::Span;
 use super::maxima::{Maxima, larger};
 use super::{BUCKET, bucket_of};
 use replay::{Change, Replay};
-use trace::DeviceTrace;
+use trace::{ColumnReader, DeviceTrace};
 
 /// The composition of a device's memory by bucket.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Pyramid {
 
 /// Requested bytes by class while a trace is walked.
 struct LiveSums<'a> {
-    replay: &'a Replay,
+    requested: ColumnReader<'a, u64>,
     class_of: &'a [u8],
     sums: Vec<u64>,
     total: u64,
@@ -36,7 +36,7 @@ impl LiveSums<'_> {
         let Some(sum) = self.class_of.get(number as usize).and_then(|&c| self.sums.get_mut(usize::from(c))) else {
             return;
         };
-        let bytes = self.replay.allocations.requested.get(number as usize).unwrap_or_default();
+        let bytes = self.requested.get(number as usize).unwrap_or_default();
         if begins {
             *sum = sum.saturating_add(bytes);
             self.total = self.total.saturating_add(bytes);
@@ -55,7 +55,8 @@ impl Pyramid {
         let end = replay.positions();
         self.widen(count);
         let mut live = if self.buckets == 0 {
-            let mut live = LiveSums { replay, class_of: &classes.class_of, sums: vec![0; count], total: 0 };
+            let requested = replay.allocations.requested.reader();
+            let mut live = LiveSums { requested, class_of: &classes.class_of, sums: vec![0; count], total: 0 };
             for number in 0..replay.allocations.made_by(0) {
                 live.apply(Change::Begin(number));
             }
@@ -132,7 +133,9 @@ impl Pyramid {
     fn live_at<'a>(&self, replay: &'a Replay, classes: &'a Classes, bucket: u32) -> LiveSums<'a> {
         let from = bucket as usize * self.classes;
         let sums = self.starts.get(from..from + self.classes).unwrap_or(&[]).to_vec();
-        LiveSums { replay, class_of: &classes.class_of, total: sums.iter().fold(0, |a, &b| a.saturating_add(b)), sums }
+        let (requested, total) =
+            (replay.allocations.requested.reader(), sums.iter().fold(0, |a: u64, &b| a.saturating_add(b)));
+        LiveSums { requested, class_of: &classes.class_of, sums, total }
     }
 
     /// Returns the largest total over the positions of a span, and the earliest position that has it.

@@ -134,8 +134,8 @@ fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>], 
     let mut strips = Strips::new(query.bytes.start);
     for peak in peaks {
         if let Some((top, position)) = *peak {
-            let mut all = totals.before(position);
-            let each = |change| all.apply(replay, change);
+            let mut all = totals.before(replay, position);
+            let each = |change| all.apply(change);
             let sums = pyramid.composition_and(trace, replay, classes, position, each);
             active.push(all.active().max(top));
             let mut bottom = 0_u64;

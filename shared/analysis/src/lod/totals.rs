@@ -9,7 +9,7 @@ use replay::index::Index;
 use replay::{Change, Replay, Replayed};
 use trace::event::counts_in_words;
 use trace::order::{SortFew, Within};
-use trace::{DeviceTrace, Loss, Sample, Stage};
+use trace::{ColumnReader, DeviceTrace, Loss, Sample, Stage};
 
 /// Allocated, active and reserved bytes, in this order.
 type Sums = [u64; 3];
@@ -37,12 +37,15 @@ pub struct RunningTotals {
     until: Option<u32>,
 }
 
-fn apply(sums: &mut Sums, replay: &Replay, change: Change) {
-    let size = |n: u32| replay.allocations.size.get(n as usize).unwrap_or_default();
+/// Applies a change; `sizes` are those of the allocations.
+#[inline]
+fn apply(sums: &mut Sums, sizes: &mut ColumnReader<'_, u64>, change: Change) {
+    let mut size = |n: u32| sizes.get(n as usize).unwrap_or_default();
     match change {
         Change::Begin(n) => {
-            sums[ALLOCATED] = sums[ALLOCATED].saturating_add(size(n));
-            sums[ACTIVE] = sums[ACTIVE].saturating_add(size(n));
+            let size = size(n);
+            sums[ALLOCATED] = sums[ALLOCATED].saturating_add(size);
+            sums[ACTIVE] = sums[ACTIVE].saturating_add(size);
         }
         Change::Freed(n) => sums[ALLOCATED] = sums[ALLOCATED].saturating_sub(size(n)),
         Change::End(n) => sums[ACTIVE] = sums[ACTIVE].saturating_sub(size(n)),
@@ -51,11 +54,11 @@ fn apply(sums: &mut Sums, replay: &Replay, change: Change) {
 }
 
 /// The sums at one position, to which later changes can be applied.
-pub(super) struct RunningSums(Sums);
+pub(super) struct RunningSums<'a>(Sums, ColumnReader<'a, u64>);
 
-impl RunningSums {
-    pub(super) fn apply(&mut self, replay: &Replay, change: Change) {
-        apply(&mut self.0, replay, change);
+impl RunningSums<'_> {
+    pub(super) fn apply(&mut self, change: Change) {
+        apply(&mut self.0, &mut self.1, change);
     }
 
     pub(super) fn active(&self) -> u64 {
@@ -95,12 +98,13 @@ impl Index<Replayed<'_>> for RunningTotals {
                 starts.push(*sums);
             }
         };
+        let mut sizes = replay.allocations.size.reader();
         replay.changes(trace, at, u32::MAX, |position, change| {
             if position > at {
                 settle(&sums, at, position, &mut best, starts);
                 at = position;
             }
-            apply(&mut sums, replay, change);
+            apply(&mut sums, &mut sizes, change);
             // A bucket's sums are those at its first position, after all changes there.
             if position.is_multiple_of(BUCKET)
                 && let Some(last) = starts.last_mut()
@@ -127,13 +131,15 @@ impl RunningTotals {
     pub fn at(&self, trace: &DeviceTrace, replay: &Replay, position: u32) -> (u64, u64, u64) {
         let bucket = bucket_of(position);
         let mut sums = self.starts.get(bucket as usize).copied().unwrap_or_default();
-        replay.changes(trace, bucket * BUCKET, position, |_, change| apply(&mut sums, replay, change));
+        let mut sizes = replay.allocations.size.reader();
+        replay.changes(trace, bucket * BUCKET, position, |_, change| apply(&mut sums, &mut sizes, change));
         (sums[ALLOCATED], sums[ACTIVE], sums[RESERVED])
     }
 
     /// Returns the sums at the first position of a position's bucket.
-    pub(super) fn before(&self, position: u32) -> RunningSums {
-        RunningSums(self.starts.get(bucket_of(position) as usize).copied().unwrap_or_default())
+    pub(super) fn before<'a>(&self, replay: &'a Replay, position: u32) -> RunningSums<'a> {
+        let sums = self.starts.get(bucket_of(position) as usize).copied().unwrap_or_default();
+        RunningSums(sums, replay.allocations.size.reader())
     }
 
     /// Returns the largest allocated, active and reserved bytes over the positions of a span, each with its position.
@@ -180,12 +186,13 @@ impl RunningTotals {
                 }
             }
         };
+        let mut sizes = replay.allocations.size.reader();
         replay.changes(trace, at, to, |position, change| {
             if position > at {
                 consider(&sums, at, position, best);
                 at = position;
             }
-            apply(&mut sums, replay, change);
+            apply(&mut sums, &mut sizes, change);
         });
         consider(&sums, at, to + 1, best);
     }
