@@ -34,6 +34,7 @@ pub(super) struct Placed {
 }
 
 /// A block that is put into a segment.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct NewBlock {
     pub(super) address: u64,
     /// What is recorded, or else the rounded request.
