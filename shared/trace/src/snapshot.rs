@@ -118,8 +118,8 @@ impl Events {
         self.action.is_empty()
     }
 
-    /// Appends an event.
-    #[inline]
+    /// Appends an event. Inlined, so that the parser's is not written to memory first.
+    #[inline(always)]
     pub fn push(&mut self, event: Event) {
         self.action.push(event.action as u8);
         self.address.push(event.address.0);

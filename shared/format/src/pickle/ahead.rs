@@ -13,9 +13,10 @@ impl Machine {
     #[inline(never)]
     pub(super) fn whole_entries(&mut self, ahead: &[u8]) -> Checked<usize> {
         let mut length = 0;
+        // No entry overwrites a slot or changes a frame.
+        self.forget_overwritten();
+        let Self { builder, operands, memo, runs, entries, .. } = self;
         loop {
-            self.forget_overwritten();
-            let Self { builder, operands, memo, runs, entries, .. } = self;
             if !builder.has_room(MOST_MADE) || !operands.has_room(MOST_OPERANDS, MOST_MARKS) {
                 return Ok(length);
             }

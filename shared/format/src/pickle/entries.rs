@@ -140,10 +140,15 @@ impl Entries {
         let mut words = template.words.iter();
         for step in &template.steps {
             // Whole words, of which the last one is compared in part.
-            let (ahead, _) = bytes.get(at..at + step.words * WORD)?.as_chunks::<WORD>();
-            for (ahead, word) in ahead.iter().zip(&mut words) {
-                if u64::from_le_bytes(*ahead) & word.mask != word.bits {
-                    return None;
+            if word(bytes, at)? & step.first.mask != step.first.bits {
+                return None;
+            }
+            if step.more > 0 {
+                let (ahead, _) = bytes.get(at + WORD..at + WORD + step.more * WORD)?.as_chunks::<WORD>();
+                for (ahead, word) in ahead.iter().zip(&mut words) {
+                    if u64::from_le_bytes(*ahead) & word.mask != word.bits {
+                        return None;
+                    }
                 }
             }
             at += step.len;

@@ -43,8 +43,10 @@ pub(super) struct Word {
 pub(super) struct Step {
     /// The number of bytes.
     pub(super) len: usize,
-    /// The number of words that the bytes take.
-    pub(super) words: usize,
+    /// Their first word: most steps have no other.
+    pub(super) first: Word,
+    /// The number of words behind it.
+    pub(super) more: usize,
     /// A string that they create, as the memo stores it.
     pub(super) made: Option<u32>,
     pub(super) field: Field,
@@ -69,7 +71,7 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Template {
     pub(super) steps: Vec<Step>,
-    /// The words of all steps.
+    /// The words of all steps but the first of each.
     pub(super) words: Vec<Word>,
     /// An entry with the fixed values, and the last ones of the keys that vary.
     pub(super) draft: EntryDraft,
@@ -113,13 +115,16 @@ impl Template {
 
     fn step(&mut self, entry: &[u8], bytes: Range<usize>, made: Option<u32>, field: Field) {
         let len = bytes.len();
-        for chunk in entry.get(bytes).unwrap_or(&[]).chunks(WORD) {
+        let mut words = entry.get(bytes).unwrap_or(&[]).chunks(WORD).map(|chunk| {
             let mut word = [0; WORD];
             word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
             let mask = u64::MAX >> (8 * (WORD - chunk.len()));
-            self.words.push(Word { bits: u64::from_le_bytes(word), mask });
-        }
-        self.steps.push(Step { len, words: len.div_ceil(WORD), made, field });
+            Word { bits: u64::from_le_bytes(word), mask }
+        });
+        let first = words.next().unwrap_or(Word { bits: 0, mask: 0 });
+        let before = self.words.len();
+        self.words.extend(words);
+        self.steps.push(Step { len, first, more: self.words.len() - before, made, field });
     }
 }
 
