@@ -331,6 +331,13 @@ pub enum FromWorker {
     },
 }
 
+impl FromWorker {
+    /// Returns whether the same questions may have other answers after this message.
+    pub fn outdates_answers(&self) -> bool {
+        matches!(self, Self::Loaded(_) | Self::Refolded(_) | Self::Update(_) | Self::Detail(_))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use query::finding::{Finding, FindingCode};

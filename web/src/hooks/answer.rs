@@ -173,6 +173,12 @@ impl Asker {
                 return;
             }
             let Some((to, query, age)) = slot.waiting.take() else { return };
+            // It may have been asked before, by another view or by this one when it was shown last.
+            if let Some(answer) = self.handle.workers().recall(to.0, to.1, &query) {
+                slot.answered = Some(((to, query, age), answer));
+                drop(slot);
+                return self.redraw.emit(());
+            }
             slot.in_flight = Some((to, query.clone(), age));
             (to, query, slot.generation)
         };

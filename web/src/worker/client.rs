@@ -15,6 +15,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::{Blob, ErrorEvent, Event, File, MessageEvent, Worker};
 use yew::Callback;
 
+use super::answers::Answers;
 use super::rerun::Desks;
 use crate::browser::root;
 use crate::model::FileKey;
@@ -77,8 +78,7 @@ struct Connection {
     copying: Option<(u32, Callback<Copied>)>,
     /// The requests that were asked for last, and who waits for them.
     reading: Option<(u32, Callback<ArrayBuffer>)>,
-    /// Counts the worker's messages. Its data may have changed with each of them.
-    messages: u32,
+    answers: Answers,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
     _on_error: Closure<dyn FnMut(Event)>,
 }
@@ -101,8 +101,8 @@ pub enum Copied {
 struct Pending {
     device: u32,
     query: Query,
-    /// The number of messages that had been received when it was sent.
-    messages: u32,
+    /// The version of the data when it was sent.
+    version: u32,
     replies: Vec<Callback<Rc<Answer>>>,
 }
 
@@ -214,8 +214,15 @@ impl Workers {
         given.map_err(|_| failure::NO_WORKER.to_owned())?;
         self.0.firsts.borrow_mut().insert(key, first);
         let (pending, copying, reading) = (HashMap::new(), None, None);
-        let connection =
-            Connection { worker, pending, copying, reading, messages: 0, _on_message: on_message, _on_error: on_error };
+        let connection = Connection {
+            worker,
+            pending,
+            copying,
+            reading,
+            answers: Answers::default(),
+            _on_message: on_message,
+            _on_error: on_error,
+        };
         self.0.open.borrow_mut().insert(key, connection);
         Ok(())
     }
@@ -242,19 +249,23 @@ impl Workers {
     pub fn ask(&self, key: FileKey, device: u32, query: Query, reply: Callback<Rc<Answer>>) {
         let mut open = self.0.open.borrow_mut();
         let Some(connection) = open.get_mut(&key) else { return };
-        let messages = connection.messages;
-        let is_same =
-            |other: &&mut Pending| other.messages == messages && other.device == device && other.query == query;
+        let version = connection.answers.version();
+        let is_same = |other: &&mut Pending| other.version == version && other.device == device && other.query == query;
         if let Some(same) = connection.pending.values_mut().find(is_same) {
             same.replies.push(reply);
             return;
         }
         let id = self.next_id();
         if send(&connection.worker, &ToWorker::Ask { id, device, query: query.clone() }).is_ok() {
-            connection.pending.insert(id, Pending { device, query, messages, replies: vec![reply] });
+            connection.pending.insert(id, Pending { device, query, version, replies: vec![reply] });
             drop(open);
             self.count_pending();
         }
+    }
+
+    /// Returns the answer to a question that was asked before, if the file's data has not changed since.
+    pub fn recall(&self, key: FileKey, device: u32, query: &Query) -> Option<Rc<Answer>> {
+        self.0.open.borrow_mut().get_mut(&key)?.answers.recall(device, query)
     }
 
     /// Writes the number of questions without an answer to the root element's `data-pending`, for scripts that drive the
@@ -358,8 +369,7 @@ impl Workers {
     pub fn set_rules(&self, rules: &OwnRules) {
         self.0.rules.replace(rules.clone());
         for connection in self.0.open.borrow_mut().values_mut() {
-            // Answers to questions that were sent before are out of date.
-            connection.messages = connection.messages.wrapping_add(1);
+            connection.answers.outdate();
             // Fails only with the worker, which sends nothing more then.
             let _ = send(&connection.worker, &ToWorker::SetRules(rules.clone()));
         }
@@ -392,20 +402,23 @@ impl Workers {
             return;
         }
         let Some(buffer) = data.dyn_ref::<ArrayBuffer>() else { return };
-        if let Some(connection) = self.0.open.borrow_mut().get_mut(&key) {
-            connection.messages = connection.messages.wrapping_add(1);
-        }
-        match decode(&Uint8Array::new(buffer).to_vec()) {
+        let bytes = Uint8Array::new(buffer).to_vec();
+        let message = decode(&bytes);
+        let mut open = self.0.open.borrow_mut();
+        let connection = open.get_mut(&key);
+        match message {
             Some(FromWorker::Answer { id, answer }) => {
-                let pending = self.0.open.borrow_mut().get_mut(&key).and_then(|c| c.pending.remove(&id));
-                let Some(Pending { replies, .. }) = pending else { return };
+                let Some(connection) = connection else { return };
+                let Some(Pending { device, query, version, replies }) = connection.pending.remove(&id) else { return };
+                let answer = Rc::<Answer>::from(answer);
+                connection.answers.keep(version, (device, query), &answer, bytes.len());
+                drop(open);
                 if !self.0.has_answered.replace(true) {
                     mark("first answer");
                 }
                 if matches!(*answer, Answer::Diagnosis(_)) {
                     mark("findings received");
                 }
-                let answer = Rc::<Answer>::from(answer);
                 for reply in replies {
                     reply.emit(Rc::clone(&answer));
                 }
@@ -413,15 +426,20 @@ impl Workers {
                 self.count_pending();
             }
             Some(FromWorker::Contents { id, contents, moved }) => {
+                drop(open);
                 self.deliver(key, id, Copied::Contents { contents, moved });
             }
-            Some(message) => {
-                if matches!(message, FromWorker::Loaded(_)) {
+            message => {
+                if matches!(message, Some(FromWorker::Loaded(_))) {
                     mark("summary received");
                 }
+                let message = message.unwrap_or_else(|| FromWorker::Failed { message: failure::GARBLED.to_owned() });
+                if let Some(connection) = connection.filter(|_| message.outdates_answers()) {
+                    connection.answers.outdate();
+                }
+                drop(open);
                 report.emit(message);
             }
-            None => report.emit(FromWorker::Failed { message: failure::GARBLED.to_owned() }),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod client;
 
+mod answers;
 mod rerun;
 
 pub use protocol::message;
