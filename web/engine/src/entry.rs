@@ -229,6 +229,7 @@ fn finish(opened: Result<Opened, String>, hashing: Option<Hashing>) {
                 post(&FromWorker::Hashed { hash: hashing.finish() });
             }
             post(&FromWorker::Loaded(keep(*session)));
+            SESSION.with_borrow_mut(|session| session.as_mut().map(warm::prepare));
         }
         Err(message) => post(&FromWorker::Failed { message }),
     }

@@ -1,11 +1,11 @@
-//! Warming up before the first file. Browsers compile each function of WebAssembly quickly at first, and again with
+//! Warming up: before the first file, and before the first question about a file. Browsers compile each function of WebAssembly quickly at first, and again with
 //! optimizations once it runs often: without this, the first file spends its first tenths of a second in slow code.
 
 use std::cell::Cell;
 
 use format::import::Importer;
 use js_sys::{ArrayBuffer, Promise, Uint8Array};
-use query::{Axis, ColorBy, OverviewQuery, Query, TimelineQuery, Window};
+use query::{Axis, ColorBy, DeviceSummary, OverviewQuery, Query, TimelineQuery, Window};
 use session::Session;
 use trace::limits::ImportLimits;
 use wasm_bindgen::prelude::*;
@@ -46,16 +46,35 @@ async fn practise(scope: &DedicatedWorkerGlobalScope) -> Option<()> {
     }
     still_wanted(scope).await?;
     let mut session = Session::build(importer.finish().ok()?, &mut |_| {});
-    let device = session.summary().devices.first()?;
-    let (axis, columns, window) = (Axis::Event, 1_000, device.event);
-    let bytes = Window { start: 0.0, end: device.peak_reserved as f64 };
-    let (color_by, rows) = (ColorBy::Site, 500);
-    let query = TimelineQuery { axis, window, columns, bytes, rows, color_by, filter: Vec::new(), highlight: None };
-    for query in [Query::Overview(OverviewQuery { axis, columns }), Query::Timeline(query)] {
+    let timeline = timeline(session.summary().devices.first()?, 1_000);
+    for query in [Query::Overview(OverviewQuery { axis: Axis::Event, columns: 1_000 }), timeline] {
         still_wanted(scope).await?;
         session.answer(0, &query);
     }
     Some(())
+}
+
+/// Builds what the first answers come from, while the page lays itself out and has not asked yet.
+pub fn prepare(session: &mut Session) {
+    let Some(telling) = session.summary().telling_device().map(|device| device as usize) else { return };
+    if let Some(query) = session.summary().devices.get(telling).map(|device| timeline(device, 1)) {
+        session.answer(telling, &query);
+    }
+}
+
+/// Returns the question for the picture of all of a device.
+fn timeline(device: &DeviceSummary, columns: u32) -> Query {
+    let bytes = Window { start: 0.0, end: device.peak_reserved as f64 };
+    Query::Timeline(TimelineQuery {
+        axis: Axis::Event,
+        window: device.event,
+        columns,
+        bytes,
+        rows: columns.div_ceil(2),
+        color_by: ColorBy::Site,
+        filter: Vec::new(),
+        highlight: None,
+    })
 }
 
 /// Lets the worker read its messages. Returns `None` if one of them brought a file.
