@@ -66,17 +66,17 @@ pub struct Explanation {
 pub(super) const NEXT: &str = "The text doesn't show which lines hold the memory, or how it lies. To see both, call \
                                torch.cuda.memory._record_memory_history() at the start of the program and \
                                torch.cuda.memory._dump_snapshot(\"snapshot.pickle\") where the error is caught, then \
-                               run vramscope doctor snapshot.pickle.";
+                               run vramscope doctor snapshot.pickle, or open the file on the page.";
 
 /// The same for a release that can't write snapshots.
 pub(super) const NEXT_UP_TO_2_0: &str = "The text doesn't show which lines hold the memory, or how it lies, and releases up to 2.0 can't \
                                          tell: with a later one, call torch.cuda.memory._record_memory_history() at the start of the \
                                          program and torch.cuda.memory._dump_snapshot(\"snapshot.pickle\") where the error is caught, \
-                                         then run vramscope doctor snapshot.pickle.";
+                                         then run vramscope doctor snapshot.pickle, or open the file on the page.";
 
 impl Explanation {
     /// Returns where it happened, as far as the text says: `GPU 1, rank 1`.
-    fn place(&self) -> String {
+    pub fn place(&self) -> String {
         let rank = self.rank.map(|rank| format!("rank {rank}"));
         self.device.iter().cloned().chain(rank).collect::<Vec<_>>().join(", ")
     }
@@ -89,13 +89,18 @@ pub fn text_of(explanations: &[Explanation]) -> String {
     if !earlier.is_empty() && last.is_failure {
         out.push_str(&format!("{} errors:\n\n", explanations.len()));
     }
-    for explanation in earlier.iter().skip(earlier.len().saturating_sub(SHOWN - 1)) {
+    for explanation in earlier.get(earlier.len().saturating_sub(SHOWN - 1)..).unwrap_or_default() {
         out.push_str(&format!("{}{explanation}\n", heading(explanation)));
     }
     let place = if earlier.is_empty() { String::new() } else { heading(last) };
     // What to record is the same for all.
     let next = if last.next.is_empty() { String::new() } else { format!("  next: {}\n", last.next) };
     out + &format!("{place}{last}{next}")
+}
+
+/// Returns those of one text that are shown: the last ones.
+pub fn shown(explanations: &[Explanation]) -> &[Explanation] {
+    explanations.get(explanations.len().saturating_sub(SHOWN)..).unwrap_or_default()
 }
 
 /// The most errors of one text that are shown, the last ones.

@@ -22,7 +22,7 @@ mod training_logs;
 mod vllm;
 mod xid;
 
-pub use explanation::{Explanation, Fact, TextKind, text_of};
+pub use explanation::{Explanation, Fact, TextKind, shown, text_of};
 
 use trace::limits::PASTED_BYTES;
 

@@ -7,15 +7,17 @@ use yew::prelude::*;
 use crate::browser::use_effect_with;
 use crate::hooks::use_model;
 use crate::source::http::Request;
+use crate::source::json::Json;
 use crate::source::take_text;
 use crate::views::folding::rules_dialog;
+use crate::widgets::copy::CopyButton;
 
 /// The dialog.
 #[component]
 pub fn ExplainDialog() -> Html {
     let model = use_model();
     let field = use_node_ref();
-    let answer = use_state_eq(|| None::<Result<String, String>>);
+    let answer = use_state(|| None::<Result<Html, String>>);
     let given = use_memo((), |()| take_text());
     let asked = use_mut_ref(|| 0_u32);
     let ask = {
@@ -31,10 +33,9 @@ pub fn ExplainDialog() -> Html {
                 let got = Request::new("POST", "explain").with_text(&text).json().await;
                 // Another text was asked about meanwhile.
                 if *asked.borrow() == number {
-                    let said = got.map(|json| (json.is("is_known"), json.text("text")));
-                    answer.set(Some(match said {
-                        Ok((true, text)) => Ok(text),
-                        Ok((false, sentence)) => Err(sentence),
+                    answer.set(Some(match got {
+                        Ok(json) if json.is("is_known") => Ok(explained(&json.list("parts"))),
+                        Ok(json) => Err(json.text("text")),
                         Err(refusal) => Err(refusal.sentence()),
                     }));
                 }
@@ -58,7 +59,7 @@ pub fn ExplainDialog() -> Html {
     };
     let answer = match &*answer {
         None => Html::default(),
-        Some(Ok(text)) => html! { <pre class="explained" data-testid="explained">{ text.clone() }</pre> },
+        Some(Ok(explained)) => explained.clone(),
         Some(Err(sentence)) => html! { <p class="folding-wrong" data-testid="explain-failed">{ sentence.clone() }</p> },
     };
     let body = html! {
@@ -71,4 +72,35 @@ pub fn ExplainDialog() -> Html {
         </>
     };
     rules_dialog(&model, "Explain an error", "explain", body)
+}
+
+/// Renders the errors of a text. What to record next is the same for all of them, and stands below the last one.
+fn explained(errors: &[Json]) -> Html {
+    let row = |fact: &Json| html! { <div><dt>{ fact.text("name") }</dt><dd>{ fact.text("size") }</dd></div> };
+    let advice = |help: &Json| {
+        let copy = help.text("copy");
+        html! {
+            <li>
+                { help.text("text") }
+                if !copy.is_empty() { <span class="remedy-code"><code class="mono">{ copy.clone() }</code><CopyButton text={copy} label="Copy" /></span> }
+            </li>
+        }
+    };
+    html! {
+        <div class="explained" data-testid="explained">
+            { for errors.iter().map(|error| {
+                let (place, line) = (error.text("place"), error.text("line"));
+                html! {
+                    <>
+                        if errors.len() > 1 && !place.is_empty() { <h3>{ place }</h3> }
+                        <p><b>{ error.text("sentence") }</b></p>
+                        if !line.is_empty() { <p>{ "Requested at " }<code class="mono">{ line }</code></p> }
+                        <dl class="verdict-numbers">{ for error.list("facts").iter().map(row) }</dl>
+                        <ul class="remedies" aria-label="What to try">{ for error.list("help").iter().map(advice) }</ul>
+                    </>
+                }
+            }) }
+            <p class="quiet">{ errors.last().map(|error| error.text("next")).unwrap_or_default() }</p>
+        </div>
+    }
 }

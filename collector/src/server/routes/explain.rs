@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::rejection::StringRejection;
 use axum::http::StatusCode;
-use explain::WANTED;
+use explain::{Explanation, WANTED};
+use query::finding::Remedy;
+use query::line_in_sentence;
 use serde::Serialize;
 use trace::limits::PASTED_BYTES;
 use trace::units::Bytes;
@@ -19,6 +21,61 @@ pub(crate) struct ExplainedText {
     is_known: bool,
     /// The explanation, as lines for people: those of `vramscope doctor`. Of an unknown text, what to send instead.
     text: String,
+    /// The same in parts, one for each error, the last one last; empty if the text is unknown.
+    parts: Vec<ExplainedError>,
+}
+
+/// The explanation of one error.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ExplainedError {
+    /// Where it happened, such as `GPU 1, rank 1`; empty if the text doesn't say.
+    place: String,
+    /// What happened, in one sentence.
+    sentence: String,
+    /// The line of code that asked for the memory; empty if the text has none.
+    line: String,
+    /// The sums of the text.
+    facts: Vec<ExplainedFact>,
+    /// What to try.
+    help: Vec<ExplainedHelp>,
+    /// What to record to learn more; empty if nothing is needed.
+    next: String,
+}
+
+/// A sum of an explained text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ExplainedFact {
+    /// What it is.
+    name: String,
+    /// The sum with its unit, such as `512 MiB`.
+    size: String,
+}
+
+/// A piece of advice.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ExplainedHelp {
+    /// One sentence.
+    text: String,
+    /// What to copy; empty if there is nothing.
+    copy: String,
+}
+
+impl ExplainedError {
+    fn of(explanation: &Explanation) -> Self {
+        let fact = |fact: &explain::Fact| ExplainedFact {
+            name: fact.name.clone().into_owned(),
+            size: Bytes(fact.bytes).to_string(),
+        };
+        let help = |remedy: &Remedy| ExplainedHelp { text: remedy.text.clone(), copy: remedy.copy.clone() };
+        Self {
+            place: explanation.place(),
+            sentence: explanation.sentence.clone(),
+            line: explanation.line.as_deref().map(line_in_sentence).unwrap_or_default().into_owned(),
+            facts: explanation.facts.iter().map(fact).collect(),
+            help: explanation.remedies.iter().map(help).collect(),
+            next: explanation.next.to_owned(),
+        }
+    }
 }
 
 /// Explains an out-of-memory error, the output of torch.cuda.memory_summary() or memory_stats(), or the table of nvidia-smi.
@@ -50,5 +107,6 @@ pub(crate) async fn explain(text: Result<String, StringRejection>) -> Result<Jso
     let explained = blocking(move || explain::explain(&text)).await?;
     let is_known = !explained.is_empty();
     let text = if is_known { explain::text_of(&explained) } else { format!("This text is not known. {WANTED}") };
-    Ok(Json(ExplainedText { is_known, text }))
+    let parts = explain::shown(&explained).iter().map(ExplainedError::of).collect();
+    Ok(Json(ExplainedText { is_known, text, parts }))
 }
