@@ -150,16 +150,18 @@ test('the verdict says what was checked on this trace', async (t) => {
   const file = record(t, 'variable-length');
   const page = await openPage(t);
   await page.load(file);
-  await says(page, 'verdict', /Checked on this trace: .*The request fits: 0 retries, .* reserved/);
+  await says(page, 'verdict-fix', /^Fix, checked on this trace: PYTORCH_CUDA_ALLOC_CONF=\S+Copy$/);
   // It exits with 1, since there is something to say.
   const { stdout } = spawnSync(programPath(), ['doctor', file, '--json'], { encoding: 'utf8' });
   const { files: [{ devices }] } = JSON.parse(stdout);
   const [best] = devices[0].verdict.remedies;
   assert.ok(best.checked);
-  assert.ok((await text(page, 'verdict')).includes(best.text), best.text);
+  assert.ok((await text(page, 'verdict-fix')).includes(best.copy), best.copy);
   await page.screenshot('whatif-checked');
-  // The findings tab has the same advice.
   await at(page, 'verdict-fold').click();
+  await says(page, 'verdict', /Checked on this trace: .*The request fits: 0 retries, .* reserved at the peak/);
+  assert.ok((await text(page, 'verdict')).includes(best.text), best.text);
+  // The findings tab has the same advice.
   await at(page, 'verdict-findings').click();
   assert.ok((await text(page, 'verdict-section')).includes(best.text));
 });
@@ -197,7 +199,7 @@ test('would it fit? cards by name, and what no settings change', async (t) => {
     assert.match(await row.textContent(), least <= usable ? /fits$/ : /too small$/);
     if (least <= usable) names.push(await row.locator('th').textContent());
   }
-  assert.match(card, new RegExp(`^Run 0 needs [\\d.]+ \\S+: ${names[0]} or larger\\.`));
+  assert.match(card, new RegExp(`^As recorded, the run needs [\\d.]+ \\S+: ${names[0]} or larger\\.`));
   await at(page, 'whatif-fit').scrollIntoViewIfNeeded();
   await page.screenshot('whatif-fit');
   // On a card that it needs, it runs; on one granule less, it does not.

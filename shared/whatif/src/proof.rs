@@ -125,7 +125,8 @@ fn proven(remedy: Remedy, (recorded, outcome): (&Outcome, &Outcome), capacity: u
     let is_all = outcome.peak_reserved > capacity - capacity / ALL_PART;
     let all = if is_all { ", which is all that the process can have" } else { "" };
     let later = if is_growing { DELAYED } else { "" };
-    let text = format!("{} The request fits: {retries}, {reserved} reserved{change}{all}.{later}", remedy.text);
+    let text =
+        format!("{} The request fits: {retries}, {reserved} reserved at the peak{change}{all}.{later}", remedy.text);
     Remedy { text, checked: true, ..remedy }
 }
 
@@ -146,12 +147,12 @@ mod tests {
     #[test]
     fn only_what_differs_is_compared_and_in_one_unit() {
         let cases = [
-            (1_014, 980, "Set it. The request fits: 4 retries, 980 MiB reserved instead of 1,014 MiB."),
-            (982, 982, "Set it. The request fits: 4 retries, 982 MiB reserved."),
+            (1_014, 980, "Set it. The request fits: 4 retries, 980 MiB reserved at the peak instead of 1,014 MiB."),
+            (982, 982, "Set it. The request fits: 4 retries, 982 MiB reserved at the peak."),
             (
                 1_022,
                 1_024,
-                "Set it. The request fits: 4 retries, 1.00 GiB reserved, which is all that the process can have.",
+                "Set it. The request fits: 4 retries, 1.00 GiB reserved at the peak, which is all that the process can have.",
             ),
         ];
         for (before, peak, want) in cases {
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn where_steps_need_more_and_more_a_setting_only_delays_the_failure() {
-        let want = "982 MiB reserved. It only delays the failure, since steps need more and more.";
+        let want = "982 MiB reserved at the peak. It only delays the failure, since steps need more and more.";
         assert!(said(982, 982, true).ends_with(want));
     }
 }

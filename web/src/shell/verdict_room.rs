@@ -15,8 +15,6 @@ const BLANK: &str = "\u{a0} ";
 /// Renders the place; nothing where no card is expected. With `has_card`, the page has a place for cards.
 pub fn verdict_room(model: &ModelHandle, has_card: bool) -> Html {
     let oom = model.live().and_then(|live| live.oom.as_ref()).filter(|_| model.new_failure().is_none());
-    let is_beside = model.view.split.is_some() || model.view.tab != Tab::Timeline;
-    let class = classes!("verdict", is_beside.then_some("is-beside"));
     let Some(oom) = oom else {
         if !has_card || !model.awaits_verdict() {
             return Html::default();
@@ -29,7 +27,7 @@ pub fn verdict_room(model: &ModelHandle, has_card: bool) -> Html {
             };
         }
         return html! {
-            <div {class} aria-hidden="true">
+            <div class="verdict" aria-hidden="true">
                 <div class="verdict-head">
                     // A headline of usual length, which takes two lines on a phone.
                     <h2>{ [BLANK; 40].concat() }</h2>
@@ -46,7 +44,7 @@ pub fn verdict_room(model: &ModelHandle, has_card: bool) -> Html {
     };
     let at = if model.view.device == oom.device && model.view.cursor == oom.position { "" } else { " (earlier)" };
     html! {
-        <section {class} role="alert" aria-label="Out of memory" data-testid="live-oom">
+        <section class="verdict" role="alert" aria-label="Out of memory" data-testid="live-oom">
             <header class="verdict-head">
                 { icon(Symbol::Flag) }
                 <h2 title={oom.why.clone()}>

@@ -52,21 +52,20 @@ pub fn VerdictCard() -> Html {
         <button type="button" class="toolbar-button verdict-fold" aria-expanded={is_unfolded.to_string()} onclick={fold} data-testid="verdict-fold">{ if is_unfolded { "Less" } else { "More" } }</button>
     };
     let (Some(failure), Some(position)) = (failure, position) else { return unfailed(&model, is_unfolded, folding) };
-    // Another view, or two, have the room: the card is about the failure that the timeline shows.
-    let is_beside = model.view.split.is_some() || model.view.tab != Tab::Timeline;
     let asked = format!("{} asked", Bytes(failure.requested));
     // While a job runs, its failures are news; the card of the next one opens by itself.
     let is_live = model.live().is_some_and(Live::is_open);
     let close = if is_live { Action::DismissOom } else { Action::SetVerdictOpen(false) };
     let about = verdict.and_then(|verdict| verdict.line.as_deref());
-    let mut tries = tries_list(&tries, about).into_iter();
-    let first = tries.next();
+    let mut rows = tries_list(&tries, about).into_iter();
+    let first = rows.next();
+    let first = if is_unfolded { list("Try first", first.into_iter().collect()) } else { fix(&tries, about) };
     let inner = diagnosed.and_then(|diagnosis| diagnosis.inner_lines.as_ref());
     let mut inner_rows = inner.map(|inner| inner_rows(&model, inner)).unwrap_or_default().into_iter();
     // One row of them is on the folded card, if that has their line.
     let first_inner = inner.filter(|inner| about == Some(&inner.line)).and_then(|_| inner_rows.next());
     html! {
-        <section class={classes!("verdict", is_beside.then_some("is-beside"), is_unfolded.then_some("is-unfolded"))} role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
+        <section class={classes!("verdict", is_unfolded.then_some("is-unfolded"))} role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
             <header class="verdict-head">
                 { icon(Symbol::Flag) }
                 { headline(verdict.map_or(&asked, |verdict| &verdict.headline), "Out of memory. ") }
@@ -81,7 +80,7 @@ pub fn VerdictCard() -> Html {
             <div class="verdict-brief" data-testid="verdict-brief">
                 { verdict.map_or_else(no_line, |verdict| line(&model, verdict)) }
                 { first_inner }
-                { list("Try first", first.into_iter().collect()) }
+                { first }
             </div>
             if is_unfolded {
                 <div class="verdict-more">
@@ -89,7 +88,7 @@ pub fn VerdictCard() -> Html {
                     { holder(&model, failure, verdict) }
                     { for inner_rows }
                     { requester(&model, failure) }
-                    { list("What to try", tries.collect()) }
+                    { list("What to try", rows.collect()) }
                     { numbers(failure) }
                     { used_for(&palette(&model), failure) }
                     { to_findings(&model) }
@@ -261,7 +260,7 @@ fn line(model: &ModelHandle, verdict: &Verdict) -> Html {
         Cause::Leak => "Keeps what it allocates: ",
         Cause::None if verdict.is_growing => "Keeps what it allocates: ",
         Cause::Spike => "Brief spike from ",
-        Cause::Fragmented => "Blocks in the way from ",
+        Cause::Fragmented => "Most in the way: ",
         _ => "Held most: ",
     };
     line_button(model, part, line, verdict.stack, "verdict-line")
@@ -319,8 +318,7 @@ fn line_button(model: &ModelHandle, part: &str, line: &str, stack: Option<u32>, 
 fn tries_list(Tries { remedies, checking }: &Tries, line: Option<&str>) -> Vec<Html> {
     let mut list: Vec<Html> = remedies.iter().map(|advice| remedy(advice, line)).collect();
     if let Some(place) = *checking {
-        let waiting = html! { <li class="dim" data-testid="verdict-checking">{ "Checking which settings would have saved it…" }</li> };
-        list.insert(place.min(list.len()), waiting);
+        list.insert(place.min(list.len()), html! { <li>{ being_checked() }</li> });
     }
     list.truncate(REMEDIES);
     list
@@ -342,11 +340,37 @@ fn list(label: &'static str, items: Vec<Html>) -> Html {
 fn remedy(remedy: &Remedy, line: Option<&str>) -> Html {
     html! {
         <li>
-            <span class="dim">{ if remedy.checked { "Checked on this trace: " } else { "Advice: " } }</span>
-            <span class="remedy-text" title={remedy.text.clone()}>{ marked(&remedy.text, line) }</span>
-            if !remedy.copy.is_empty() { <span title={remedy.copy.clone()}><CopyButton text={remedy.copy.clone()} label="Copy" /></span> }
+            <span class="dim">{ if remedy.checked { "Checked on this trace: " } else { "Try: " } }</span>
+            { marked(&remedy.text, line) }{ " " }
+            { code(remedy) }
         </li>
     }
+}
+
+/// Renders the code of a piece of advice, with a button that copies it.
+fn code(remedy: &Remedy) -> Html {
+    if remedy.copy.is_empty() {
+        return Html::default();
+    }
+    html! { <span class="remedy-code"><code class="mono" title={remedy.copy.clone()}>{ remedy.copy.clone() }</code><CopyButton text={remedy.copy.clone()} label="Copy" /></span> }
+}
+
+/// Renders what to try first for the folded card: a setting as the line to copy, anything else in words.
+fn fix(tries: &Tries, line: Option<&str>) -> Html {
+    let what = match tries.remedies.first() {
+        _ if tries.checking == Some(0) => being_checked(),
+        None => return Html::default(),
+        Some(first) if first.setting().is_none() => html! { <>{ "Try: " }{ marked(&first.text, line) }</> },
+        Some(first) => {
+            html! { <>{ if first.checked { "Fix, checked on this trace: " } else { "Try: " } }{ code(first) }</> }
+        }
+    };
+    html! { <p class="verdict-fix dim" data-testid="verdict-fix">{ what }</p> }
+}
+
+/// Says that it is not known yet what to try.
+fn being_checked() -> Html {
+    html! { <span class="dim" data-testid="verdict-checking">{ "Checking which settings would have saved it…" }</span> }
 }
 
 /// Renders what the memory was used for at a failure.
@@ -374,7 +398,7 @@ fn numbers(failure: &FailedRequest) -> Html {
         ("As a segment", segment),
         ("Driver free", Some(failure.driver_free)),
         ("Cached", Some(failure.cached)),
-        ("Largest usable gap", Some(failure.largest_servable)),
+        ("Largest gap for it", Some(failure.largest_servable)),
         ("Allocated", Some(failure.allocated)),
         ("Held by others", failure.held_by_others),
         ("Missing", Some(failure.missing).filter(|missing| *missing > 0)),
