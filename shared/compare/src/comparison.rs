@@ -326,7 +326,7 @@ mod tests {
             ..RunProfile::default()
         };
         let same = "No difference: both peak at 100 MiB in step 5.";
-        let higher = "B's peak is 20.0 MiB higher (100 MiB → 120 MiB).";
+        let higher = "In step 5, B's peak is 20.0 MiB higher (100 MiB → 120 MiB).";
         for (before, after, want) in [
             (run(100, 100, 0), run(100, 100, 0), same.to_owned()),
             (

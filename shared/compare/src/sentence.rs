@@ -107,9 +107,13 @@ fn of_moment(compared: &RunComparison) -> String {
         );
     }
     let amounts = from_to(a.memory.allocated, b.memory.allocated);
+    let step = match [a.moment.step, b.moment.step] {
+        [Some(of_a), Some(of_b)] if of_a == of_b => format!("In step {of_a}, "),
+        _ => String::new(),
+    };
     let head = match (is_peak, grown < 0) {
-        (true, false) => format!("B's peak is {} higher {amounts}", Bytes(grown.unsigned_abs())),
-        (true, true) => format!("B's peak is {} lower {amounts}", Bytes(grown.unsigned_abs())),
+        (true, false) => format!("{step}B's peak is {} higher {amounts}", Bytes(grown.unsigned_abs())),
+        (true, true) => format!("{step}B's peak is {} lower {amounts}", Bytes(grown.unsigned_abs())),
         (false, _) => format!("B holds {} {amounts}", more_or_less(grown)),
     };
     match cause(compared, grown) {

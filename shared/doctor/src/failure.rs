@@ -214,7 +214,7 @@ fn message(failed: &FailedRequest) -> String {
             counted(gaps.into(), "gap"),
             match failed.largest_servable {
                 0 => ", none of which this request could use".to_owned(),
-                bytes => format!("; the largest it could use was {}", Bytes(bytes)),
+                bytes => format!("; the largest gap for it was {}", Bytes(bytes)),
             }
         )
     };

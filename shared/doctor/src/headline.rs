@@ -38,10 +38,10 @@ fn gaps(failed: &FailedRequest) -> String {
     let (free, gaps) = (Bytes(failed.cached), counted(failed.gaps.into(), "gap"));
     let usable = Bytes(failed.largest_servable);
     match failed.largest_servable {
-        0 => format!("{free} free in {gaps}, none usable"),
+        0 => format!("{free} free in {gaps}, none for it"),
         _ if failed.gaps == 1 => format!("{free} free in {gaps}"),
         bytes if bytes == failed.largest_gap => format!("{free} free in {gaps}, the largest {usable}"),
-        _ => format!("{free} free in {gaps}, the largest usable {usable}"),
+        _ => format!("{free} free in {gaps}, the largest for it {usable}"),
     }
 }
 
@@ -97,11 +97,11 @@ mod tests {
             ),
             (
                 failed(Cause::Fragmented, 512, 592, 64, 337, 40, 0),
-                "Fragmented: 512 MiB asked, 592 MiB free in 40 gaps, the largest usable 64.0 MiB",
+                "Fragmented: 512 MiB asked, 592 MiB free in 40 gaps, the largest for it 64.0 MiB",
             ),
             (
                 failed(Cause::Fragmented, 512, 592, 0, 337, 40, 0),
-                "Fragmented: 512 MiB asked, 592 MiB free in 40 gaps, none usable",
+                "Fragmented: 512 MiB asked, 592 MiB free in 40 gaps, none for it",
             ),
             (failed(Cause::Fragmented, 512, 337, 337, 337, 1, 0), "Fragmented: 512 MiB asked, 337 MiB free in 1 gap"),
             (failed(Cause::Full, 512, 124, 64, 64, 4, 388), "Full: 512 MiB asked, 124 MiB free, 388 MiB short"),

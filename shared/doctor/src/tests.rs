@@ -55,7 +55,7 @@ fn the_cause_is_that_of_the_story() {
             every_other(100, 4) + &oom(0, 100),
             None,
             Cause::Fragmented,
-            "the largest gap that a request of 100 MiB could use was 4.00 MiB; 12 blocks of 48.0 MiB in all, the largest from \
+            "the largest gap for a request of 100 MiB was 4.00 MiB; 12 blocks of 48.0 MiB in all, the largest from \
              m/a.py:1 (fill),",
         ),
         // Just one block in the way, between 50 and 49 MiB.
@@ -77,7 +77,7 @@ fn the_cause_is_that_of_the_story() {
             None,
             Cause::Full,
             "Full: live tensors held 98.0 MiB of 100 MiB, and with this request it would have been more than ever \
-             before. 2.00 MiB was requested; 2.00 MiB was free, but the largest gap that it could use was 1.00 MiB.",
+             before. 2.00 MiB was requested; 2.00 MiB was free, but the largest gap for it was 1.00 MiB.",
         ),
         // Steps before had needed as much: packing alone would have helped.
         (
@@ -211,7 +211,8 @@ fn a_leak_takes_precedence() {
         let bytes = if last == 40 { "38.2 MiB in all" } else { "37.2 MiB of the 38.2 MiB that it holds" };
         format!("m/a.py:2 (keep) kept 977 KiB more in each step, over steps 1 to {last} ({bytes})")
     };
-    let then = "A request of 20.0 MiB then failed: 25.8 MiB was free in 2 gaps, and the largest that it could use was 16.0 MiB.";
+    let then =
+        "A request of 20.0 MiB then failed: 25.8 MiB was free in 2 gaps, and the largest gap for it was 16.0 MiB.";
     assert_eq!(leak.sentence, format!("A leak: {}. {then}", how(39)));
     let more = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 30)), None).verdict.sentence;
     assert_eq!(more, format!("A leak: {}. A request of 30.0 MiB then no longer fitted.", how(39)));
@@ -257,7 +258,7 @@ fn the_sentence_names_what_held_most() {
         (
             apart() + &oom(79, 80),
             "Fragmented: one request was for 80.0 MiB, 50 % of the 159 MiB and 20 times as much as any before; 48.0 MiB was \
-             free in 12 gaps and 79.0 MiB at the driver, but the largest gap that it could use was 4.00 MiB. m/a.py:1 (fill)",
+             free in 12 gaps and 79.0 MiB at the driver, but the largest gap for it was 4.00 MiB. m/a.py:1 (fill)",
         ),
     ];
     for (lines, want) in cases {
@@ -327,7 +328,7 @@ fn the_finding_of_a_summary_states_facts_alone() {
         found.message,
         "Device 0: out of memory at event 15. m/a.py:9 (ask) asked for 8.00 MiB, for which the driver was asked for a segment of 20.0 MiB; \
          the driver had 1.00 MiB free. Live tensors held 6.00 MiB of 13.0 MiB, and 6.00 MiB was free in 3 gaps; the largest \
-         it could use was 2.00 MiB. One more request failed."
+         gap for it was 2.00 MiB. One more request failed."
     );
     assert_eq!((found.position, found.bytes), (Some(15), Some(8 * MIB)));
     assert_eq!(failure_facts(&case, 1), None);

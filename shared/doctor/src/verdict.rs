@@ -161,8 +161,8 @@ fn leak(failed: &FailedRequest, rise: &Rise) -> String {
         let (free, gaps, usable) =
             (Bytes(failed.cached), counted(failed.gaps.into(), "gap"), Bytes(failed.largest_servable));
         format!(
-            "A leak: {rise}. A request of {requested} then failed: {free} was free in {gaps}, and the largest that it could use \
-             was {usable}."
+            "A leak: {rise}. A request of {requested} then failed: {free} was free in {gaps}, and the largest gap for it was \
+             {usable}."
         )
     } else {
         format!("A leak: {rise}. A request of {requested} then no longer fitted.")
@@ -213,7 +213,7 @@ fn obstruction_sentence(
         }
         Cause::OutOfReach => out_of_reach(failed),
         Cause::Fragmented => format!(
-            "Fragmented: {}{} was free in {} and {free} at the driver, but the largest gap that {} could use was {}{}.",
+            "Fragmented: {}{} was free in {} and {free} at the driver, but the largest gap for {} was {}{}.",
             request_size(failed, obstruction),
             Bytes(failed.cached),
             counted(failed.gaps.into(), "gap"),
@@ -315,7 +315,7 @@ fn full_sentence(failed: &FailedRequest, is_rising: bool) -> String {
         };
         let largest = Bytes(failed.largest_servable);
         return format!(
-            "{held}. {request} was requested; {} was free, but the largest gap that it could use was {largest}.",
+            "{held}. {request} was requested; {} was free, but the largest gap for it was {largest}.",
             Bytes(left)
         );
     }

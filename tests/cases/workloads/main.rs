@@ -35,7 +35,7 @@ fn each_workload_ends_as_described() -> Result<()> {
         (&["transformer"], "none", false, "No request failed; at the peak, 33.0 GiB was allocated"),
         // What is left after the batch before the last would have held a larger one, so no batch is called the largest.
         (&["resnet-sweep"], "full", true, "110 MiB was requested; "),
-        (&["variable-length"], "fragmented", true, "the largest gap that a request of 1.95 GiB could use was 994 MiB"),
+        (&["variable-length"], "fragmented", true, "the largest gap for a request of 1.95 GiB was 994 MiB"),
         (&["variable-length", "--conf", "expandable_segments:True"], "none", false, "No request failed"),
         (&["variable-length", "lengths=padded", "--steps", "8"], "none", false, "No request failed"),
         (&["alternating"], "fragmented", true, "4.00 GiB was free in 1,023 gaps"),

@@ -10,8 +10,7 @@ use trace::units::{Bytes, Count, compared, counted, counted_as, distinguished};
 pub(super) const WORTH: u64 = 100;
 
 /// Appended if a request is served that failed in the recording.
-const UNKNOWN: &str = "What the program would have requested next is not known, so the run ends there, and does not tell \
-                       whether later requests would fit. A leak would only fail later.";
+const UNKNOWN: &str = "What the program would have requested next is not known: a later request may not fit.";
 
 /// Adds to an advice which of the recorded settings its line leaves out.
 pub(super) fn with_omissions(mut advice: Advice, recorded: &str) -> Advice {
