@@ -37,7 +37,7 @@ pub static GESTURES: &[Gestures] = &[
             row(&["Alt+wheel"], "Zoom the height"),
             row(&["Ctrl+drag", "Alt+drag"], "Zoom into a rectangle"),
             row(&["Double-click"], "Zoom to what is under the pointer, or show everything"),
-            row(&["Drag above or below the picture"], "Move the cursor"),
+            row(&["Drag in the margin"], "Move the cursor, above or below the picture"),
         ],
     },
     Gestures {

@@ -22,9 +22,9 @@ pub fn request(failure: &FailedRequest) -> String {
     format!("Request: {}", Bytes(failure.requested))
 }
 
-/// Says that the request fitted in no gap.
+/// Names the largest gap that the request could have used.
 pub fn largest_gap(failure: &FailedRequest) -> String {
-    format!("Largest usable gap: {}", Bytes(failure.largest_servable))
+    format!("Largest gap for it: {}", Bytes(failure.largest_servable))
 }
 
 /// Says that the driver had too little for the request.

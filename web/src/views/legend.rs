@@ -117,7 +117,7 @@ pub fn Legend() -> Html {
                 { listing_control(&model) }
                 if model.view.settings.color_by == ColorBy::Category { { category_rules_button(&model) } }
                 if in_view.is_some() {
-                    <p class="legend-columns" aria-hidden="true"><span>{ "at cursor ↓" }</span><span title="At the peak of what is in view">{ "at peak" }</span></p>
+                    <p class="legend-columns" aria-hidden="true"><span>{ "at cursor ↓" }</span><span>{ "peak in view" }</span></p>
                 }
                 <ul class="legend-list" onpointerleave={hints(&model, None)}>
                     // Without keys: to write a row anew costs less than to move it.
@@ -138,7 +138,8 @@ pub fn Legend() -> Html {
                         Some(html! {
                             <li onpointermove={hints(&model, Some(own))}>
                                 <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={told(device, classes.query.color_by, class)} {onclick} data-menu={class.stack.map(|stack| format!("l{stack}"))} data-testid="legend-row">
-                                    { paint_chip(&palette, class.paint) }
+                                    // The picture gives each of the others its own colour.
+                                    if !is_rest(classes, *i) { { paint_chip(&palette, class.paint) } }
                                     <span class="legend-label">{ if class.stack.is_some() { site_text(&class.label) } else { class.label.clone().into() } }</span>
                                     { memory_text(listing, memory) }
                                     { peak.map(peak_text).unwrap_or_default() }
@@ -224,14 +225,20 @@ fn told(device: &DeviceSummary, color_by: ColorBy, class: &Class) -> String {
     found.map_or_else(|| label.clone(), |raw| format!("{label}: recorded as {raw}"))
 }
 
-/// Returns the places of the classes in the stack, the one with the most memory, or the largest growth, first. Classes
-/// without memory at the moment are left out.
+/// Returns whether a class is what is left of the call sites: all that are too small for a class of their own.
+fn is_rest(classes: &Classes, i: u32) -> bool {
+    let class = classes.classes.get(i as usize);
+    classes.query.color_by == ColorBy::Site && class.is_some_and(|class| class.stack.is_none())
+}
+
+/// Returns the places of the classes in the stack, the one with the most memory, or the largest growth, first, and what is left of
+/// the call sites last. Classes without memory at the moment are left out.
 pub fn ranked(classes: &Classes) -> Vec<u32> {
     let growth = |i: &u32| classes.memory.get(*i as usize).map(Memory::growth);
     let has_memory =
         |i: &u32| classes.memory.get(*i as usize).is_some_and(|memory| memory.now.count + memory.before.count > 0);
     let mut ranked: Vec<u32> = (0..classes.classes.len() as u32).filter(has_memory).collect();
-    ranked.sort_few_by_key(|i| std::cmp::Reverse(growth(i)));
+    ranked.sort_few_by_key(|i| (is_rest(classes, *i), std::cmp::Reverse(growth(i))));
     ranked
 }
 
@@ -245,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_largest_class_leads_and_keeps_its_number() {
-        let class = Class { label: String::new(), paint: Paint::OTHER, stack: None, peak_bytes: 0 };
+        let class = Class { label: String::new(), paint: Paint::OTHER, stack: Some(1), peak_bytes: 0 };
         let memory =
             |bytes: u64| Memory { now: Amount { bytes, count: bytes.min(1) as u32 }, before: Amount::default() };
         let moments = Moments { at: 0, since: None };
@@ -260,6 +267,10 @@ mod tests {
         let by_size = Classes { query: ClassesQuery { color_by: ColorBy::Size, ..classes.query.clone() }, ..classes };
         assert_eq!(listed(&by_size, None), [3, 2, 1, 0], "in the order of the scale");
         assert_eq!(sum(&by_size, &[1, 3]).now, Amount { bytes: 7, count: 2 });
+        let mut others =
+            Classes { query: ClassesQuery { color_by: ColorBy::Site, ..by_size.query.clone() }, ..by_size };
+        others.classes[1].stack = None;
+        assert_eq!(ranked(&others), [2, 3, 0, 1], "what is left of the call sites is last, however much it is");
     }
 
     #[test]

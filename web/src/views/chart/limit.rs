@@ -30,7 +30,7 @@ pub fn draw(
     labels.keep_out(line);
 }
 
-/// Writes the number at the left end of the line, above it or, if there is no room, below.
+/// Writes the number at the left end of the line, above it or, if there is no room, below. Other lines don't go through it.
 pub fn label(surface: &mut dyn Surface, plot_area: &PlotArea, bytes: u64, labels: &mut Labels, palette: &Palette) {
     let plot = plot_area.plot;
     let Some(line) = part(bytes, plot_area, plot.x, plot.right()) else { return };
@@ -38,6 +38,7 @@ pub fn label(surface: &mut dyn Surface, plot_area: &PlotArea, bytes: u64, labels
     let width = surface.text_width(&text, Font::Label);
     let places = [line.y - NUMBER.0, line.bottom()].map(|y| Area { x: plot.x + NUMBER.1, y, width, height: NUMBER.0 });
     if let Some(area) = labels.place(plot, places) {
+        surface.fill(area, palette.background.at(0.8));
         surface.text(&text, (area.x, area.y + NUMBER.0 / 2.0), Align::Start, Font::Label, palette.oom.into());
     }
 }

@@ -97,7 +97,7 @@ pub fn LinePane(props: &LinePaneProps) -> Html {
                 <ul class="legend-list">
                     { for line.stacks.iter().map(|row| html! {
                         <li key={row.stack}>
-                            <button type="button" class="legend-row" onclick={send(Action::Select(Selection::Site(row.stack)))}
+                            <button type="button" class="legend-row is-whole" onclick={send(Action::Select(Selection::Site(row.stack)))}
                                 title="Show this stack" data-testid="line-stack">
                                 <span class="legend-label">
                                     if row.caller.is_empty() { { "outermost" } } else { { "from " }{ row.caller.clone() } }

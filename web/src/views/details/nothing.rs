@@ -30,6 +30,9 @@ fn before_all(model: &Model) -> String {
         _ if live.is_some_and(|live| live.status.is_late || live.status.dropped_events > 0) => {
             "Start of the loaded events. The job started earlier.".to_owned()
         }
+        Some(device) if device.events == 1 && live.is_none() => {
+            "The final state. What led there was not recorded.".to_owned()
+        }
         _ => "Start of the trace, before the first event.".to_owned(),
     }
 }
@@ -50,11 +53,13 @@ pub fn NothingPane() -> Html {
         findings.retain(|finding| finding.code != FindingCode::OutOfMemory);
     }
     // The card says it already.
-    if let Some(verdict) =
-        model.diagnosis().map(|diagnosis| &diagnosis.verdict).filter(|verdict| verdict.cause == Cause::Leak)
-    {
+    let verdict = model.diagnosis().map(|diagnosis| &diagnosis.verdict);
+    if let Some(verdict) = verdict.filter(|verdict| verdict.cause == Cause::Leak) {
         let told = verdict.stack.map(Evidence::Site);
         findings.retain(|finding| finding.code != FindingCode::Leak || finding.evidence != told);
+    }
+    if verdict.is_some_and(|verdict| verdict.cause == Cause::Fragmented) {
+        findings.retain(|finding| finding.code != FindingCode::Fragmentation);
     }
     let more = findings.len().saturating_sub(TOP_FINDINGS);
     let show_all = {

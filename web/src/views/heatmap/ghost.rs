@@ -146,13 +146,13 @@ mod tests {
         assert!(has(&log, "horizontal 105 from 400 to 414"), "{log:?}");
         let (area, log) = drawn(None, addresses);
         assert_eq!(area.map(|area| (area.y, area.bottom())), Some((184.0, 220.0)), "at the lower edge");
-        assert!(log.iter().any(|line| line.contains("Largest usable gap: 10 B")), "{log:?}");
+        assert!(log.iter().any(|line| line.contains("Largest gap for it: 10 B")), "{log:?}");
     }
 
     #[test]
     fn on_sizes_it_is_in_the_row_of_its_class() {
         let (area, log) = drawn(Some((50, 60)), HeatmapRows::Sizes);
         assert_eq!(area.map(|area| (area.y, area.bottom())), Some((80.0, 100.0)));
-        assert!(log.iter().any(|line| line.contains("Largest usable gap: 10 B")), "{log:?}");
+        assert!(log.iter().any(|line| line.contains("Largest gap for it: 10 B")), "{log:?}");
     }
 }

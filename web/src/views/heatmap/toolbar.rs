@@ -58,6 +58,12 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                     { choice("heatmap-event", "Events", "Show event numbers on the x axis", axis == Axis::Event, sends(&model, Action::SetAxis(Axis::Event))) }
                 </div>
             }
+            <span class="state-key" data-testid="heatmap-key">
+                { if by_size { key_of_sizes(&palette) } else { key_of_addresses(model.heatmap_need()) } }
+                if props.has_failure {
+                    <span class="state-key-item"><span class="state-swatch failed" aria-hidden="true" />{ "failed request" }</span>
+                }
+            </span>
             if !by_size {
                 <div class="choices" role="group" aria-label="Zoom into addresses">
                     <button type="button" class="choice" disabled={view.heatmap_offsets.is_none()} title="Zoom out on addresses (−, Alt+wheel)" aria-label="Zoom out on addresses" onclick={zooms(&model, 2.0)} data-testid="heatmap-zoom-out">{ "−" }</button>
@@ -68,12 +74,6 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 onclick={sends(&model, Action::FitAll)} data-testid="heatmap-fit">
                 { "Whole trace" }
             </button>
-            <span class="state-key" data-testid="heatmap-key">
-                { if by_size { key_of_sizes(&palette) } else { key_of_addresses(model.heatmap_need()) } }
-                if props.has_failure {
-                    <span class="state-key-item"><span class="state-swatch failed" aria-hidden="true" />{ "failed request" }</span>
-                }
-            </span>
             <span class="toolbar-note" data-testid="heatmap-note">{ &props.note }</span>
         </toolbar::Toolbar>
     }
@@ -103,16 +103,17 @@ fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
 fn key_of_addresses(needed: Option<HeatmapNeed>) -> Html {
     let (unusable, too_small) = match needed {
         Some(HeatmapNeed { size, .. }) => {
-            (format!("cached, too small for the failed {}", Bytes(size)), "the same, away from the failure")
+            (format!("too small for the failed {}", Bytes(size)), "the same, away from the failure")
         }
         None => (String::new(), "cached, too small for most requests of its pool"),
     };
     let uses = [
+        // What does not fit in the toolbar is behind a button: what most pictures show is first.
         ("allocated", "allocated"),
-        ("waiting", "waiting"),
         ("usable", "cached"),
         ("unusable", unusable.as_str()),
         ("too-small", too_small),
+        ("waiting", "waiting"),
         ("unmapped", "unmapped"),
     ];
     let uses = uses.into_iter().filter(|(_, name)| !name.is_empty());

@@ -47,7 +47,7 @@ fn failed(failure: &FailedRequest) -> Html {
     let facts = [
         ("Requested", Some(failure.requested)),
         ("This gap", failure.nearest_gap.map(|(_, size)| size)),
-        ("Largest usable gap", Some(failure.largest_servable)),
+        ("Largest gap for it", Some(failure.largest_servable)),
         ("Largest gap of the device", Some(failure.largest_gap)),
         ("Driver free", Some(failure.driver_free)),
     ];

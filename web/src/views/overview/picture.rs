@@ -261,7 +261,9 @@ fn over(
     let first = plot.y + if overview.annotations.is_empty() { 6.0 } else { 8.0 };
     let bytes = Bytes(largest).to_string();
     surface.text(&bytes, (plot.x - 8.0, first), Align::End, Font::Label, palette.text_dim.into());
-    surface.text("reserved", (plot.x - 8.0, first + 12.0), Align::End, Font::Label, palette.text_dim.at(0.8));
+    let is_reserved = overview.reserved.iter().max() >= overview.active.iter().max();
+    let name = if is_reserved { "reserved" } else { "in use" };
+    surface.text(name, (plot.x - 8.0, first + 12.0), Align::End, Font::Label, palette.text_dim.at(0.8));
     x_axis(surface, scene, x, plot);
     annotations(surface, overview, palette, x, plot);
     let y = Scale::new(Window { start: 0.0, end: largest.max(1) as f64 }, plot.bottom(), plot.y);

@@ -40,8 +40,8 @@ const MEASURES: [(Measure, &str, &str); 11] = [
     (Measure::Gaps, "Gaps", "Number of free gaps"),
     (
         Measure::UnusableShare,
-        "Unusable share",
-        "1 − largest usable gap ÷ free: the share of free bytes that the largest possible request cannot use",
+        "Outside the largest gap",
+        "1 − largest usable gap ÷ free: the share of the free bytes that no single request can use",
     ),
     (
         Measure::FragmentationIndex,

@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(find(&far, "dashed"), format!("dashed 100 from 100 to 332 {red}"), "from the left end");
         assert_eq!(find(&far, "limit"), "text \"limit 120 B\" at 106,92 Start");
         assert_eq!(find(&beside, "Request: 50 B"), "text \"Request: 50 B\" at 136,32 Start", "over the dashed line");
-        assert!(find(&beside, "Largest usable gap: 7 B").contains("136,46"));
+        assert!(find(&beside, "Largest gap for it: 7 B").contains("136,46"));
         let before = drawn(395.0, |_| true);
         assert!(before.contains(&format!("outline 481,70 14x50 by 1.5 {red}")), "{before:?}");
         assert_eq!(drawn(500.0, |_| true), [""; 0], "out of view");

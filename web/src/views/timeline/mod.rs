@@ -84,8 +84,16 @@ pub fn Timeline() -> Html {
     // The height does not depend on the cursor: a click must not move the picture.
     let failed = largest_failed(&model, &marks.ooms, view.window);
     let least = model.pane.heights[usize::from(fits_requested)];
+    // Where a trace contradicts its segments, more is in use than is reserved.
+    let of_device = |device: &DeviceSummary| {
+        if fits_requested { device.peak.active } else { device.peak_reserved.max(device.peak.active) }
+    };
+    let whole_height = model.device().map_or(0, of_device).max(least);
     let fitting = |answer: &Rc<Answer>, runs_most: u64| {
         let largest = largest(answer, &model, fits_requested)?.max(runs_most).max(least);
+        // The scale of a window that all but holds the peak is that of the whole trace, to which the view of a leak goes.
+        let largest =
+            if largest >= whole_height - whole_height / ALL_BUT { largest.max(whole_height) } else { largest };
         Some(fitting_height(height_of(failed, largest, plot.height)))
     };
     let ratio = canvas.size().ratio;
@@ -95,8 +103,6 @@ pub fn Timeline() -> Html {
 
     // The answer of the last render determines the height that fits; its own question was asked for that height.
     let seen = use_mut_ref(|| None::<Rc<Answer>>);
-    let of_device = |device: &DeviceSummary| if fits_requested { device.peak.active } else { device.peak_reserved };
-    let whole_height = model.device().map_or(0, of_device).max(least);
     let fit = {
         let seen = seen.borrow();
         let found = seen.as_ref().and_then(|answer| fitting(answer, runs_most));
@@ -225,6 +231,9 @@ pub fn Timeline() -> Html {
     }
 }
 
+/// Less than one part in this many is missing from all but the whole.
+const ALL_BUT: u64 = 16;
+
 /// Said where another colouring was chosen than previews have.
 const SITES_FOR_NOW: &str = "By call site for now";
 
@@ -234,6 +243,7 @@ fn largest(answer: &Answer, model: &ModelHandle, fits_requested: bool) -> Option
     if timeline.query.axis != model.view.axis {
         return None;
     }
-    let values = if fits_requested { &timeline.top } else { &timeline.reserved };
-    largest_in_view(values, &timeline.query, model.view.window, model.extent())
+    let most = |values| largest_in_view(values, &timeline.query, model.view.window, model.extent());
+    let requested = most(&timeline.top)?;
+    if fits_requested { Some(requested) } else { most(&timeline.reserved).map(|reserved| reserved.max(requested)) }
 }

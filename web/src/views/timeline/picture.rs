@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use query::link::Selection;
-use query::{Answer, Axis, Class, Detail, Timeline, Window};
+use query::{Answer, Axis, Class, ColorBy, Detail, Timeline, Window};
 use raster::{Pixels, Shape, Transform};
 use trace::order::{SortFew, Within};
 
@@ -234,7 +234,9 @@ fn largest(timeline: &Timeline) -> Vec<&Class> {
         return Vec::new();
     }
     let mut largest: Vec<&Class> = timeline.classes.iter().filter(|class| class.peak_bytes > 0).collect();
-    largest.sort_few_by_key(|class| std::cmp::Reverse(class.peak_bytes));
+    // What is left of the call sites names none.
+    let is_rest = |class: &Class| class.stack.is_none() && timeline.query.color_by == ColorBy::Site;
+    largest.sort_few_by_key(|class| (is_rest(class), std::cmp::Reverse(class.peak_bytes)));
     largest.truncate(LARGEST);
     largest
 }

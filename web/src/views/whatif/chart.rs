@@ -14,7 +14,7 @@ use crate::render::canvas::{Canvas, Picture, Size, use_canvas};
 use crate::render::labels::Labels;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
-use crate::render::surface::Surface;
+use crate::render::surface::{Area, Surface};
 use crate::views::chart::double::window_on;
 use crate::views::chart::drag::{DragCanvas, DragPreview, Draggable};
 use crate::views::chart::gesture::PlotArea;
@@ -54,7 +54,9 @@ pub fn Chart(props: &ChartProps) -> Html {
     let most = lines.as_ref().map_or(0, RunLines::most);
     // Where memory was tight, the limit is in view.
     let limit = model.whatif().and_then(|whatif| whatif.opened.as_ref()?.capacity).filter(|limit| *limit / 2 <= most);
-    let bytes = Window { start: 0.0, end: most.max(limit.unwrap_or(0)).max(1) as f64 * 1.08 };
+    // The name of the limit has room above it.
+    let end = (most as f64 * 1.08).max(limit.unwrap_or(0) as f64 * 1.2).max(1.0);
+    let bytes = Window { start: 0.0, end };
     let plot_area = PlotArea {
         plot,
         window: view.window,
@@ -120,10 +122,15 @@ impl Picture for ChartPicture {
         if let Some(bytes) = scene.limit {
             let plot = plot_area.plot;
             limit::draw(surface, plot_area, bytes, (plot.x, plot.right()), &mut labels, palette);
-            limit::label(surface, plot_area, bytes, &mut labels, palette);
+        }
+        if let Some(at) = marks.cursor.map(|cursor| plot_area.x().pixel(cursor)) {
+            labels.keep_out(Area { x: at - 1.0, width: 3.0, ..plot_area.plot });
         }
         if let Some(lines) = &scene.lines {
             lines.draw(surface, (plot_area.x(), plot_area.y()), plot_area.plot, (&mut labels, false), palette);
+        }
+        if let Some(bytes) = scene.limit {
+            limit::label(surface, plot_area, bytes, &mut labels, palette);
         }
         if let Some(range) = self.drag.range.or(marks.range) {
             range_band::draw(surface, plot_area.x(), plot_area.plot, range, palette);

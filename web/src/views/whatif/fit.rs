@@ -18,7 +18,7 @@ pub fn section(whatif: &WhatIf) -> Html {
             <h2>{ "Would it fit?" }</h2>
             <p aria-busy={is_busy.to_string()} data-testid="whatif-least">{ for whatif.runs.iter().enumerate().map(|(number, run)| least(number, run)) }</p>
             <p class="quiet">
-                { format!("What was served held {} in live tensors at once, at event {}: no settings need less for it.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
+                { format!("No setting needs less than the {} that live tensors held at event {}.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
             </p>
             <details>
                 <summary>{ "All cards" }</summary>
@@ -58,12 +58,17 @@ fn least(number: usize, run: &Run) -> Html {
         Some(Ok(bytes)) => bytes,
         Some(Err(_)) => return Html::default(),
         // Its line is kept, so that nothing moves when it is known.
-        None => return html! { format!("Run {number} needs …") },
+        None => return html! { format!("{} …", needs(number)) },
     };
     let far = if is_cut_short(run) { " as far as recorded" } else { "" };
     let card = Card::smallest_for(bytes)
         .map_or("no card in the list has it".to_owned(), |card| format!("{} or larger", card.name));
-    html! { format!("Run {number} needs {}{far}: {card}. ", Bytes(bytes)) }
+    html! { format!("{} {}{far}: {card}. ", needs(number), Bytes(bytes)) }
+}
+
+/// Returns how the sentence about a run begins. The first one is the run as it was recorded.
+fn needs(number: usize) -> String {
+    if number == 0 { "As recorded, the run needs".to_owned() } else { format!("Run {number} needs") }
 }
 
 /// Whether a run ends where the recording ran out of memory: what the job would have requested then is not known.

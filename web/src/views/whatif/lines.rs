@@ -101,11 +101,18 @@ impl RunLines {
             let left = if name.is_some() { x - width } else { x + 2.0 }.min(plot.right() - width).max(plot.x);
             let first = if name.is_some() { 1 } else { 0 };
             let rows = (first..ROWS).chain((1..ROWS).map(|row| -row));
-            let place = |row: i32| Area { x: left, y: y + f64::from(row) * LABEL - LABEL / 2.0, width, height: LABEL };
-            let Some(area) = labels.place(plot, rows.map(place)) else { continue };
+            let place = |left: f64, row: i32| Area {
+                x: left,
+                y: y + f64::from(row) * LABEL - LABEL / 2.0,
+                width,
+                height: LABEL,
+            };
+            // The cursor may be where the line ends.
+            let places = [left, left - width].map(|left| rows.clone().map(move |row| place(left, row)));
+            let Some(area) = labels.place(plot, places.into_iter().flatten()) else { continue };
             // A number stands on its own line, which must not go through it.
             surface.fill(area, palette.background.at(if name.is_some() { 0.8 } else { 1.0 }));
-            surface.text(&text, (left + 3.0, area.y + LABEL / 2.0), Align::Start, Font::Strong, ink.into());
+            surface.text(&text, (area.x + 3.0, area.y + LABEL / 2.0), Align::Start, Font::Strong, ink.into());
         }
     }
 }

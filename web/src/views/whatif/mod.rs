@@ -35,7 +35,8 @@ pub fn WhatIfView() -> Html {
     // Nothing is awaited: what a run comes to is shown as it becomes known.
     use_first_picture(&model, true);
     let marked = use_state_eq(|| None::<u32>);
-    let has_events = model.device().is_some_and(|device| device.events > 0);
+    // A single event is the snapshot itself.
+    let has_events = model.device().is_some_and(|device| device.events > 1);
     {
         let is_new = model.whatif().is_none();
         let handle = model.clone();
@@ -50,7 +51,7 @@ pub fn WhatIfView() -> Html {
     }
     if !has_events {
         return empty(
-            "This trace has no events, so there is nothing to run under other settings.",
+            "This trace has no history, so there is nothing to run under other settings.",
             "Record the history of a run:",
             true,
         );

@@ -138,6 +138,7 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                 { plot(groups, advice.conf.as_deref()) }
             }
             if !groups.is_empty() {
+                <p class="quiet">{ "What serves the goal best comes first." }</p>
                 { scroller("Table of settings", html! {
                     <table class="whatif-table" data-testid="tune-groups">
                         <thead><tr>
