@@ -326,7 +326,7 @@ mod tests {
             ..RunProfile::default()
         };
         let same = "No difference: both peak at 100 MiB in step 5.";
-        let higher = "In step 5, B's peak is 20.0 MiB higher (100 MiB → 120 MiB).";
+        let higher = "B's peak is 20.0 MiB higher (100 MiB → 120 MiB).";
         for (before, after, want) in [
             (run(100, 100, 0), run(100, 100, 0), same.to_owned()),
             (
@@ -335,7 +335,11 @@ mod tests {
                 format!("{same} Over the whole runs, B's peak is 60.0 MiB higher (200 MiB → 260 MiB)."),
             ),
             (run(100, 200, 0), run(120, 220, 0), higher.to_owned()),
-            (run(100, 200, 0), run(120, 200, 0), format!("{higher} Over the whole runs, both peak at 200 MiB.")),
+            (
+                run(100, 200, 0),
+                run(120, 200, 0),
+                format!("In step 5, {higher} Over the whole runs, both peak at 200 MiB."),
+            ),
             (run(100, 100, 0), run(100, 100, 7), format!("B ran out of memory, and A did not. {same}")),
             (run(100, 100, 1), run(100, 100, 7), same.to_owned()),
         ] {

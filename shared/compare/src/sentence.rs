@@ -33,7 +33,8 @@ pub(super) fn sentence(compared: &RunComparison) -> String {
         (true, false) => "A ran out of memory, and B did not. ",
         _ => "",
     };
-    format!("{failed}{}{}", of_moment(compared), outside_steps(compared))
+    let outside = outside_steps(compared);
+    format!("{failed}{}{outside}", of_moment(compared, !outside.is_empty()))
 }
 
 /// Returns how the peaks of the whole runs differ, if that is another difference.
@@ -57,8 +58,8 @@ fn outside_steps(compared: &RunComparison) -> String {
     }
 }
 
-/// Returns what differs at the compared moments.
-fn of_moment(compared: &RunComparison) -> String {
+/// Returns what differs at the compared moments; with `has_more`, a sentence about the whole runs follows.
+fn of_moment(compared: &RunComparison, has_more: bool) -> String {
     let grown = compared.growth(|memory| memory.allocated);
     let reserved = compared.growth(|memory| memory.reserved);
     let gaps = compared.signed_growth(ProfiledMemory::gaps);
@@ -108,7 +109,8 @@ fn of_moment(compared: &RunComparison) -> String {
     }
     let amounts = from_to(a.memory.allocated, b.memory.allocated);
     let step = match [a.moment.step, b.moment.step] {
-        [Some(of_a), Some(of_b)] if of_a == of_b => format!("In step {of_a}, "),
+        // The peaks of the whole runs follow.
+        [Some(of_a), Some(of_b)] if of_a == of_b && has_more => format!("In step {of_a}, "),
         _ => String::new(),
     };
     let head = match (is_peak, grown < 0) {
