@@ -18,7 +18,7 @@ pub fn section(whatif: &WhatIf) -> Html {
             <h2>{ "Would it fit?" }</h2>
             <p aria-busy={is_busy.to_string()} data-testid="whatif-least">{ for whatif.runs.iter().enumerate().map(|(number, run)| least(number, run)) }</p>
             <p class="quiet">
-                { format!("No setting needs less than the {} that live tensors held at event {}.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
+                { format!("At event {}, live tensors held {}: no setting needs less.", Count((bounds.event + 1).into()), Bytes(bounds.exact_fit)) }
             </p>
             <details>
                 <summary>{ "All cards" }</summary>
