@@ -195,6 +195,8 @@ test('a late answer undoes nothing of what a person did meanwhile', async (t) =>
   await page.reach('ready');
   await at(page, 'axis-time').click();
   await addressSays(page, 'x', 'time');
+  // In these colours, nothing was asked on the other axis.
+  await at(page, 'timeline-color').selectOption({ label: 'size' });
   await answered(page);
 
   // The window of the other axis is that of before the zoom.
