@@ -84,12 +84,12 @@ impl Explanation {
 
 /// Returns the explanations of one text as a text for people: each error with its place if there are several, the newest last.
 pub fn text_of(explanations: &[Explanation]) -> String {
-    let Some((last, earlier)) = explanations.split_last() else { return String::new() };
+    let Some((last, earlier)) = shown(explanations).split_last() else { return String::new() };
     let mut out = String::new();
     if !earlier.is_empty() && last.is_failure {
         out.push_str(&format!("{} errors:\n\n", explanations.len()));
     }
-    for explanation in earlier.get(earlier.len().saturating_sub(SHOWN - 1)..).unwrap_or_default() {
+    for explanation in earlier {
         out.push_str(&format!("{}{explanation}\n", heading(explanation)));
     }
     let place = if earlier.is_empty() { String::new() } else { heading(last) };

@@ -117,8 +117,7 @@ impl Packer {
     }
 }
 
-/// Compresses in the ways that suit one file or another, and returns the shortest result. What Brotli does for fonts suits
-/// modules: most distances in them are multiples of a few bytes.
+/// Compresses in three ways, and returns the shortest result. Which one that is differs from file to file.
 #[cfg(feature = "published-page")]
 fn brotli(plain: &[u8]) -> Result<Vec<u8>> {
     use brotli::enc::BrotliEncoderParams;

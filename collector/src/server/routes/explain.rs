@@ -21,7 +21,7 @@ pub(crate) struct ExplainedText {
     is_known: bool,
     /// The explanation, as lines for people: those of `vramscope doctor`. Of an unknown text, what to send instead.
     text: String,
-    /// The same in parts, one for each error, the last one last; empty if the text is unknown.
+    /// The explanation of each error, in the order of the text; empty if the text is unknown. Of many, the last 16.
     parts: Vec<ExplainedError>,
 }
 
