@@ -120,7 +120,7 @@ pub fn to_pin(model: &ModelHandle, forward: bool) {
 /// Moves the cursor to the next or previous event that the filters show.
 pub fn step(model: &ModelHandle, forward: bool) {
     let now = model.now();
-    let filter = EventFilter { actions: now.view.event_actions.clone(), terms: now.view.filter.clone() };
+    let filter = EventFilter { actions: now.view.settings.event_actions.clone(), terms: now.view.filter.clone() };
     if filter == EventFilter::default() {
         model.dispatch(Action::MoveCursor(if forward { 1 } else { -1 }));
         return;

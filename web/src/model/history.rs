@@ -161,13 +161,7 @@ fn changed((file, a, follows): Place<'_>, (other, b, also_follows): Place<'_>) -
     }
     // A change of the axis keeps what is visible, and the window of a followed session moves by itself.
     let is_moved = a.axis == b.axis && a.window != b.window && !(follows && also_follows);
-    let is_zoomed = is_moved
-        || follows != also_follows
-        || a.bytes != b.bytes
-        || a.segment_zoom != b.segment_zoom
-        || a.heatmap_part != b.heatmap_part
-        || a.heatmap_offsets != b.heatmap_offsets
-        || a.flame_zoom != b.flame_zoom;
+    let is_zoomed = is_moved || follows != also_follows || a.zooms != b.zooms;
     let kinds = [
         (TAB, a.tab != b.tab || a.base != b.base),
         (ZOOM, is_zoomed),
@@ -307,10 +301,15 @@ pub(super) fn adopt(model: &mut Model, number: Option<u32>) {
 pub(super) fn with_settings(mut step: View, now: &View) -> View {
     // A path of boxes leads nowhere in another graph.
     let graph = |view: &View| {
-        (view.settings.flame_bottom_up, view.settings.flame_by_category, view.settings.folds, view.flame_sandwich)
+        (
+            view.settings.flame_bottom_up,
+            view.settings.flame_by_category,
+            view.settings.folds,
+            view.settings.flame_sandwich,
+        )
     };
-    if graph(&step) != graph(now) || step.flame_transforms != now.flame_transforms {
-        step.flame_zoom.clear();
+    if graph(&step) != graph(now) || step.settings.flame_transforms != now.settings.flame_transforms {
+        step.zooms.flame.clear();
     }
     // The index of a class depends on the colouring.
     if matches!(step.selection, super::Selection::Class(_)) && step.settings.color_by != now.settings.color_by {
@@ -323,14 +322,8 @@ pub(super) fn with_settings(mut step: View, now: &View) -> View {
     let compared_moment = moment(&step);
     step.settings.clone_from(&now.settings);
     step.settings.compared_moment = compared_moment;
-    step.curves.clone_from(&now.curves);
-    step.event_actions.clone_from(&now.event_actions);
-    step.hidden_columns.clone_from(&now.hidden_columns);
-    step.flame_transforms.clone_from(&now.flame_transforms);
     step.flame_box.clone_from(&now.flame_box);
-    step.flame_sandwich = now.flame_sandwich;
     step.split = now.split;
-    step.event_order = now.event_order;
     step.baseline = now.baseline;
     step.wanted_axis = now.wanted_axis;
     step.follows_cursor = now.follows_cursor;

@@ -187,7 +187,7 @@ fn a_zoom_of_the_flame_graph_is_not_restored_under_other_transforms() {
     let merged = then(&zoomed, [Action::Rested, Action::AddTransform(Transform::Merge(2))]);
     let gone = then(&merged, [Action::Rested, Action::SetTab(Tab::Events)]);
     let back = travel(&travel(&gone, false), false);
-    assert_eq!((back.view.flame_transforms.len(), back.view.flame_zoom.as_slice()), (1, [].as_slice()));
+    assert_eq!((back.view.settings.flame_transforms.len(), back.view.zooms.flame.as_slice()), (1, [].as_slice()));
     let plain = then(&zoomed, [Action::Rested, Action::SetTab(Tab::Events)]);
-    assert_eq!(travel(&plain, false).view.flame_zoom, [1, 2]);
+    assert_eq!(travel(&plain, false).view.zooms.flame, [1, 2]);
 }

@@ -181,7 +181,7 @@ fn zooms_and_choices_of_a_view_survive_its_link() {
     let other = after([Action::LinkRead(link), added(0, "b"), read(0, &[1000])]);
     assert_eq!(other.view, model.view);
     let refitted = update(&model, Action::Set(Setting::FitsRequested(false)));
-    assert_eq!((refitted.view.bytes, refitted.view.settings.fits_requested), (None, false));
+    assert_eq!((refitted.view.zooms.bytes, refitted.view.settings.fits_requested), (None, false));
 }
 
 #[test]

@@ -456,20 +456,20 @@ fn step_out(model: &mut Model) {
         view.selection = Selection::None;
     } else if view.range.is_some() {
         view.range = None;
-    } else if view.tab == Tab::Flame && !view.flame_zoom.is_empty() {
-        view.flame_zoom.pop();
-        view.flame_box.clone_from(&view.flame_zoom);
+    } else if view.tab == Tab::Flame && !view.zooms.flame.is_empty() {
+        view.zooms.flame.pop();
+        view.flame_box.clone_from(&view.zooms.flame);
     } else if view.tab == Tab::Flame && !view.flame_box.is_empty() {
         view.flame_box.clear();
-    } else if view.tab == Tab::Flame && view.flame_sandwich.is_some() {
-        view.flame_sandwich = None;
-    } else if view.tab == Tab::Flame && !view.flame_transforms.is_empty() {
-        view.flame_transforms.pop();
+    } else if view.tab == Tab::Flame && view.settings.flame_sandwich.is_some() {
+        view.settings.flame_sandwich = None;
+    } else if view.tab == Tab::Flame && !view.settings.flame_transforms.is_empty() {
+        view.settings.flame_transforms.pop();
         views::reroot(view);
-    } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {
-        view.segment_zoom = 1.0;
-    } else if view.tab == Tab::Heatmap && view.heatmap_offsets.is_some() {
-        view.heatmap_offsets = None;
+    } else if view.tab == Tab::Segments && view.zooms.segments > 1.0 {
+        view.zooms.segments = 1.0;
+    } else if view.tab == Tab::Heatmap && view.zooms.heatmap_offsets.is_some() {
+        view.zooms.heatmap_offsets = None;
     }
 }
 

@@ -467,8 +467,15 @@ fn two_views_never_show_the_same_and_keep_their_places() {
 fn a_column_of_the_event_list_stays() {
     let all = EventColumn::ALL.map(Action::ToggleEventColumn);
     let model = open(all.clone());
-    assert_eq!(model.view.hidden_columns.len(), EventColumn::ALL.len() - 1);
+    assert_eq!(model.view.settings.hidden_columns.len(), EventColumn::ALL.len() - 1);
     let model = open([EventColumn::Stream, EventColumn::Time].map(Action::ToggleEventColumn));
-    assert_eq!(model.view.hidden_columns, [EventColumn::Time, EventColumn::Stream], "in the order of the list");
-    assert_eq!(update(&model, Action::ToggleEventColumn(EventColumn::Time)).view.hidden_columns, [EventColumn::Stream]);
+    assert_eq!(
+        model.view.settings.hidden_columns,
+        [EventColumn::Time, EventColumn::Stream],
+        "in the order of the list"
+    );
+    assert_eq!(
+        update(&model, Action::ToggleEventColumn(EventColumn::Time)).view.settings.hidden_columns,
+        [EventColumn::Stream]
+    );
 }

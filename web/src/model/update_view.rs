@@ -56,10 +56,10 @@ pub(super) fn update(model: &mut Model, action: Action) {
         Action::Zoom { factor, at } => view.window = zoom(view.window, factor, at, whole),
         Action::FitAll => {
             view.window = whole;
-            view.bytes = None;
-            view.heatmap_offsets = None;
+            view.zooms.bytes = None;
+            view.zooms.heatmap_offsets = None;
         }
-        Action::SetBytes(bytes) => view.bytes = bytes.filter(is_real),
+        Action::SetBytes(bytes) => view.zooms.bytes = bytes.filter(is_real),
         Action::SetCursor(position) => set_cursor(view, position.min(events)),
         Action::ShowPosition(position) => show_position(model, position.min(events)),
         Action::ShowPositions(first, last) => {
@@ -108,41 +108,41 @@ pub(super) fn update(model: &mut Model, action: Action) {
         }
         Action::ClearFilters => view.filter.clear(),
         Action::SetHighlight(term) => view.highlight = term.filter(|term| !term.trim().is_empty()),
-        Action::ToggleCurve(measure) => match view.curves.iter().position(|shown| *shown == measure) {
-            Some(i) => drop(view.curves.remove(i)),
-            None => view.curves.push(measure),
+        Action::ToggleCurve(measure) => match view.settings.curves.iter().position(|shown| *shown == measure) {
+            Some(i) => drop(view.settings.curves.remove(i)),
+            None => view.settings.curves.push(measure),
         },
-        Action::ToggleCurves if view.curves.is_empty() => view.curves.extend(FIRST_CURVES),
-        Action::ToggleCurves => view.curves.clear(),
+        Action::ToggleCurves if view.settings.curves.is_empty() => view.settings.curves.extend(FIRST_CURVES),
+        Action::ToggleCurves => view.settings.curves.clear(),
         Action::SetSegmentZoom(zoom) if zoom.is_finite() => {
-            view.segment_zoom = zoom.within(1.0, SegmentsQuery::MOST_ZOOM);
+            view.zooms.segments = zoom.within(1.0, SegmentsQuery::MOST_ZOOM);
         }
         Action::SetFlameZoom(zoom) => {
             view.flame_box.clone_from(&zoom);
-            view.flame_zoom = zoom;
+            view.zooms.flame = zoom;
         }
-        Action::SetEventActions(actions) => view.event_actions = actions,
-        Action::SetEventOrder(order) => view.event_order = order,
+        Action::SetEventActions(actions) => view.settings.event_actions = actions,
+        Action::SetEventOrder(order) => view.settings.event_order = order,
         Action::ToggleEventColumn(column) => toggle_column(view, column),
         Action::SetHeatmapPart(part) => {
-            view.heatmap_part = part;
+            view.zooms.heatmap_part = part;
             // Offsets are those of a part.
-            view.heatmap_offsets = None;
+            view.zooms.heatmap_offsets = None;
         }
-        Action::AddTransform(transform) if view.flame_transforms.len() < FLAME_TRANSFORMS => {
-            view.flame_transforms.push(transform);
+        Action::AddTransform(transform) if view.settings.flame_transforms.len() < FLAME_TRANSFORMS => {
+            view.settings.flame_transforms.push(transform);
             reroot(view);
         }
-        Action::RemoveTransform(index) if index < view.flame_transforms.len() => {
-            view.flame_transforms.remove(index);
+        Action::RemoveTransform(index) if index < view.settings.flame_transforms.len() => {
+            view.settings.flame_transforms.remove(index);
             reroot(view);
         }
         Action::SetSandwich(sandwich) => {
-            view.flame_sandwich = sandwich;
+            view.settings.flame_sandwich = sandwich;
             reroot(view);
         }
         Action::SetFlameBox(path) => view.flame_box = path,
-        Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
+        Action::SetHeatmapOffsets(offsets) => view.zooms.heatmap_offsets = offsets.filter(is_real),
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
     }
@@ -151,7 +151,7 @@ pub(super) fn update(model: &mut Model, action: Action) {
 fn set(view: &mut View, setting: Setting) {
     view.settings.set(setting);
     match setting {
-        Setting::FitsRequested(_) => view.bytes = None,
+        Setting::FitsRequested(_) => view.zooms.bytes = None,
         // The index of a class depends on the colouring.
         Setting::ColorBy(_) if matches!(view.selection, Selection::Class(_)) => view.selection = Selection::None,
         // The boxes of the flame graph are others now.
@@ -161,11 +161,11 @@ fn set(view: &mut View, setting: Setting) {
 }
 
 fn toggle_column(view: &mut View, column: EventColumn) {
-    match view.hidden_columns.iter().position(|hidden| *hidden == column) {
-        Some(i) => drop(view.hidden_columns.remove(i)),
-        None if view.hidden_columns.len() + 1 < EventColumn::ALL.len() => {
-            let is_hidden = |other: &EventColumn| *other == column || view.hidden_columns.contains(other);
-            view.hidden_columns = EventColumn::ALL.into_iter().filter(is_hidden).collect();
+    match view.settings.hidden_columns.iter().position(|hidden| *hidden == column) {
+        Some(i) => drop(view.settings.hidden_columns.remove(i)),
+        None if view.settings.hidden_columns.len() + 1 < EventColumn::ALL.len() => {
+            let is_hidden = |other: &EventColumn| *other == column || view.settings.hidden_columns.contains(other);
+            view.settings.hidden_columns = EventColumn::ALL.into_iter().filter(is_hidden).collect();
         }
         None => {}
     }
@@ -173,7 +173,7 @@ fn toggle_column(view: &mut View, column: EventColumn) {
 
 /// Clears the paths of the flame graph, whose boxes no longer exist.
 pub(super) fn reroot(view: &mut View) {
-    view.flame_zoom.clear();
+    view.zooms.flame.clear();
     view.flame_box.clear();
 }
 
@@ -181,7 +181,8 @@ pub(super) fn reroot(view: &mut View) {
 pub(super) fn unfocus(view: &mut View) {
     reroot(view);
     let is_of_function = |transform: &Transform| transform.parts().1 < FlameBox::FOLDED;
-    view.flame_transforms
+    view.settings
+        .flame_transforms
         .retain(|transform| !matches!(transform, Transform::FocusSubtree(_)) && is_of_function(transform));
 }
 

@@ -1,11 +1,8 @@
 //! The view of a file: what is shown and how. A link carries all of it.
 
 use query::link::Link;
-pub use query::link::{Listing, Pin, Selection, Setting, Settings, Side, Split, Tab};
-use query::{
-    Axis, DeviceSummary, EventColumn, EventOrder, HeatmapPart, Measure, Moments, SegmentsQuery, Summary, Transform,
-    Window,
-};
+pub use query::link::{Listing, Pin, Selection, Setting, Settings, Side, Split, Tab, Zooms};
+use query::{Axis, DeviceSummary, Measure, Moments, SegmentsQuery, Summary, Window};
 use trace::order::{SortFew, Within};
 
 use super::base::Base;
@@ -14,7 +11,7 @@ use super::base::Base;
 pub const FIRST_CURVES: [Measure; 3] = [Measure::InactiveSplit, Measure::LargestServableLarge, Measure::UnusableShare];
 
 /// The view of one file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
     /// The device: an index into the summary's devices.
     pub device: u32,
@@ -24,14 +21,14 @@ pub struct View {
     pub axis: Axis,
     /// The visible part of the axis, shared by every view.
     pub window: Window,
-    /// The visible part of the timeline's height in bytes; `None` fits the window's contents.
-    pub bytes: Option<Window>,
     /// The cursor: a position, `0..=events`.
     pub cursor: u32,
     /// The selection.
     pub selection: Selection,
     /// The settings.
     pub settings: Settings,
+    /// What the views are magnified to.
+    pub zooms: Zooms,
     /// The selected range of positions. A range without an extent is a mark from which it can be extended.
     pub range: Option<(u32, u32)>,
     /// The steps at which a run is compared with itself, that of A first, by their places in the list of steps.
@@ -44,30 +41,10 @@ pub struct View {
     pub filter: Vec<String>,
     /// The highlighted search term: everything else is painted faint.
     pub highlight: Option<String>,
-    /// The curves below the timeline.
-    pub curves: Vec<Measure>,
-    /// The magnification of the segment map; 1 fits the view.
-    pub segment_zoom: f32,
-    /// The boxes that the flame graph is zoomed into, from the root.
-    pub flame_zoom: Vec<u32>,
-    /// The event actions that the event list shows; empty for all.
-    pub event_actions: Vec<String>,
-    /// The part of the memory that the heatmap shows.
-    pub heatmap_part: HeatmapPart,
-    /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
-    pub heatmap_offsets: Option<Window>,
     /// The pins, in the order of their positions.
     pub pins: Vec<Pin>,
     /// The second view, if two are shown.
     pub split: Option<Split>,
-    /// The order of the event list.
-    pub event_order: EventOrder,
-    /// The columns that the event list does not show.
-    pub hidden_columns: Vec<EventColumn>,
-    /// The transforms of the flame graph's stacks, in the order in which they are applied.
-    pub flame_transforms: Vec<Transform>,
-    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
-    pub flame_sandwich: Option<(u32, bool)>,
     /// The path from the root to the chosen box of the flame graph, to which transforms apply. It is not in the link.
     pub flame_box: Vec<u32>,
     /// The first finished step, by its number, and the position of its end: growth counts from there. It is not in the link.
@@ -76,43 +53,6 @@ pub struct View {
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
     pub follows_cursor: bool,
-}
-
-impl Default for View {
-    fn default() -> Self {
-        Self {
-            device: 0,
-            tab: Tab::Timeline,
-            axis: Axis::default(),
-            window: Window::default(),
-            bytes: None,
-            cursor: 0,
-            selection: Selection::None,
-            settings: Settings::default(),
-            range: None,
-            compared: None,
-            base: None,
-            base_cursor: None,
-            filter: Vec::new(),
-            highlight: None,
-            curves: Vec::new(),
-            segment_zoom: 1.0,
-            flame_zoom: Vec::new(),
-            event_actions: Vec::new(),
-            heatmap_part: HeatmapPart::All,
-            heatmap_offsets: None,
-            pins: Vec::new(),
-            split: None,
-            event_order: EventOrder::default(),
-            hidden_columns: Vec::new(),
-            flame_transforms: Vec::new(),
-            flame_sandwich: None,
-            flame_box: Vec::new(),
-            baseline: None,
-            wanted_axis: None,
-            follows_cursor: false,
-        }
-    }
 }
 
 /// Returns the extent of a device's trace on an axis.
@@ -229,7 +169,7 @@ impl View {
         self.axis = Axis::Event;
         // Shifted into the trace rather than cut off at its ends.
         self.window = clamp(window, extent(device, Axis::Event));
-        self.bytes = None;
+        self.zooms.bytes = None;
         self.cursor = position;
         self.follows_cursor = false;
     }
@@ -242,14 +182,11 @@ impl View {
 
     /// Resets everything that belongs to a device; preferences stay.
     pub fn reset_to_device(&mut self, summary: &Summary) {
-        self.bytes = None;
+        self.zooms = Zooms { segments: self.zooms.segments, ..Zooms::default() };
         self.selection = Selection::None;
         (self.range, self.compared, self.baseline) = (None, None, None);
-        self.flame_zoom.clear();
         self.pins.clear();
         self.flame_box.clear();
-        self.heatmap_part = HeatmapPart::All;
-        self.heatmap_offsets = None;
         self.wanted_axis = None;
         self.follows_cursor = false;
         let Some(device) = summary.devices.get(self.device as usize) else { return };
@@ -303,7 +240,6 @@ impl View {
         }
         let whole = extent(device, view.axis);
         view.window = link.window.filter(|_| view.axis == link.axis).map_or(whole, |window| clamp(window, whole));
-        view.bytes = link.bytes;
         view.cursor = link.cursor.map_or(view.cursor, |cursor| cursor.min(device.events));
         view.selection = match link.selection {
             Selection::Allocation(id) if id >= device.allocations => Selection::None,
@@ -317,22 +253,14 @@ impl View {
         view.settings = link.settings.clone();
         view.filter.clone_from(&link.filter);
         view.highlight.clone_from(&link.highlight);
-        view.curves.clone_from(&link.curves);
-        view.segment_zoom = link.segment_zoom.unwrap_or(1.0).within(1.0, SegmentsQuery::MOST_ZOOM);
-        view.flame_zoom.clone_from(&link.flame_zoom);
-        view.flame_box.clone_from(&link.flame_zoom);
-        view.event_actions.clone_from(&link.actions);
-        view.heatmap_part = link.heatmap_part;
-        view.heatmap_offsets = link.heatmap_offsets;
+        view.zooms = link.zooms.clone();
+        view.zooms.segments = link.zooms.segments.within(1.0, SegmentsQuery::MOST_ZOOM);
+        view.flame_box.clone_from(&link.zooms.flame);
         let is_here =
             |pin: &&Pin| pin.position <= device.events && pin.allocation.is_none_or(|id| id < device.allocations);
         view.pins = link.pins.iter().filter(is_here).cloned().collect();
         view.sort_pins();
         view.split = link.split.filter(|split| split.tab != view.tab);
-        view.event_order = link.event_order;
-        view.hidden_columns.clone_from(&link.hidden_columns);
-        view.flame_transforms.clone_from(&link.flame_transforms);
-        view.flame_sandwich = link.flame_sandwich;
         view
     }
 
@@ -347,28 +275,18 @@ impl View {
             tab: self.tab,
             axis: self.axis,
             window: Some(self.window).filter(|window| Some(*window) != whole && window.length() > 0.0),
-            bytes: self.bytes,
             cursor: Some(self.cursor),
             selection: self.selection,
             settings: self.settings.clone(),
+            zooms: self.zooms.clone(),
             range: self.range,
             compared: self.compared.filter(|_| self.shows(Tab::Compare)),
             base: None,
             base_cursor: None,
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),
-            curves: self.curves.clone(),
-            segment_zoom: Some(self.segment_zoom).filter(|zoom| *zoom > 1.0),
-            flame_zoom: self.flame_zoom.clone(),
-            actions: self.event_actions.clone(),
-            heatmap_part: self.heatmap_part,
-            heatmap_offsets: self.heatmap_offsets,
             pins: self.pins.clone(),
             split: self.split,
-            event_order: self.event_order,
-            hidden_columns: self.hidden_columns.clone(),
-            flame_transforms: self.flame_transforms.clone(),
-            flame_sandwich: self.flame_sandwich,
         }
     }
 }

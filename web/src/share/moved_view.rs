@@ -63,13 +63,13 @@ pub fn link_to(
 ) -> Link {
     let mut link = view.link(device);
     // Frames have other numbers in a copy.
-    link.flame_zoom.clear();
-    link.flame_transforms.clear();
-    link.flame_sandwich = None;
+    link.zooms.flame.clear();
+    link.settings.flame_transforms.clear();
+    link.settings.flame_sandwich = None;
     let Some(moved) = moved else {
         link.device = 0;
-        (link.window, link.bytes, link.cursor, link.range, link.compared) = (None, None, None, None, None);
-        (link.selection, link.heatmap_offsets) = (Selection::None, None);
+        (link.window, link.zooms.bytes, link.cursor, link.range, link.compared) = (None, None, None, None, None);
+        (link.selection, link.zooms.heatmap_offsets) = (Selection::None, None);
         link.pins.clear();
         return link;
     };
@@ -114,6 +114,7 @@ pub fn link_to(
 #[cfg(test)]
 mod tests {
     use query::copy::Named;
+    use query::link::{Settings, Zooms};
 
     use super::*;
 
@@ -146,14 +147,20 @@ mod tests {
     #[test]
     fn frames_have_other_numbers_in_a_copy() {
         let view = View {
-            flame_zoom: vec![3],
-            flame_transforms: vec![query::Transform::Merge(7)],
-            flame_sandwich: Some((7, false)),
+            zooms: Zooms { flame: vec![3], ..Zooms::default() },
+            settings: Settings {
+                flame_transforms: vec![query::Transform::Merge(7)],
+                flame_sandwich: Some((7, false)),
+                ..Settings::default()
+            },
             ..view()
         };
         for moved in [None, moved(Some(7), 0, 0.0)] {
             let link = link_to(&view, None, Start::default(), moved, None);
-            assert_eq!((link.flame_zoom.len(), link.flame_transforms.len(), link.flame_sandwich), (0, 0, None));
+            assert_eq!(
+                (link.zooms.flame.len(), link.settings.flame_transforms.len(), link.settings.flame_sandwich),
+                (0, 0, None)
+            );
         }
     }
 

@@ -64,7 +64,8 @@ pub fn TextTwin() -> Html {
     let beside = use_exact_answer(beside);
     let state = use_exact_answer(has_rested.then_some(Query::State(StateQuery { position: cursor })));
     let classes = use_answer(legend_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
-    let curves = values_at(&model.view.curves, cursor).filter(|_| has_rested && model.view.tab == Tab::Timeline);
+    let curves =
+        values_at(&model.view.settings.curves, cursor).filter(|_| has_rested && model.view.tab == Tab::Timeline);
     let curves = use_answer(curves);
     let range = model.view.range;
     let sums = use_answer(model.view.extended_range().filter(|_| has_rested).map(range_query));

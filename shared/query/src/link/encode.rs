@@ -42,7 +42,7 @@ impl fmt::Display for Link {
         }
         write!(f, "&dev={}&tab={}&x={}", self.device, self.tab.name(), name_of(&AXES, &self.axis))?;
         span(f, "w", self.window)?;
-        span(f, "y", self.bytes)?;
+        span(f, "y", self.zooms.bytes)?;
         if let Some(cursor) = self.cursor {
             write!(f, "&cur={cursor}")?;
         }
@@ -68,40 +68,42 @@ impl fmt::Display for Link {
         if let Some(term) = &self.highlight {
             write!(f, "&q={}", Encoded(term))?;
         }
-        for measure in &self.curves {
+        for measure in &self.settings.curves {
             write!(f, "&curve={}", measure_name(*measure))?;
         }
-        for action in &self.actions {
+        for action in &self.settings.event_actions {
             write!(f, "&act={}", Encoded(action))?;
         }
-        if let Some(zoom) = self.segment_zoom {
-            write!(f, "&segzoom={}", place(zoom.into()))?;
+        let [segments, fits] = [&self.zooms, &start.zooms].map(|zooms| place(zooms.segments.into()));
+        if segments != fits {
+            write!(f, "&segzoom={segments}")?;
         }
-        for (i, number) in self.flame_zoom.iter().enumerate() {
+        for (i, number) in self.zooms.flame.iter().enumerate() {
             write!(f, "{}{number}", if i == 0 { "&zoom=" } else { "," })?;
         }
-        for transform in &self.flame_transforms {
+        for transform in &self.settings.flame_transforms {
             write!(f, "&flameops={}", transform.name())?;
         }
-        if let Some((frame, is_line)) = self.flame_sandwich {
+        if let Some((frame, is_line)) = self.settings.flame_sandwich {
             write!(f, "&sandwich={}{frame}", if is_line { "l" } else { "f" })?;
         }
         for (key, value) in self.settings.parts() {
             write!(f, "&{key}={value}")?;
         }
-        if self.heatmap_part != start.heatmap_part {
-            write!(f, "&part={}", Encoded(&self.heatmap_part.name()))?;
+        if self.zooms.heatmap_part != start.zooms.heatmap_part {
+            write!(f, "&part={}", Encoded(&self.zooms.heatmap_part.name()))?;
         }
-        span(f, "rows", self.heatmap_offsets)?;
+        span(f, "rows", self.zooms.heatmap_offsets)?;
         self.pins.iter().try_for_each(|pin| write!(f, "&pin={pin}"))?;
         if let Some(split) = &self.split {
             write!(f, "&split={split}")?;
         }
-        if self.event_order != start.event_order {
-            let sign = if self.event_order.is_falling { "-" } else { "" };
-            write!(f, "&sort={sign}{}", column_name(self.event_order.by))?;
+        let order = self.settings.event_order;
+        if order != start.settings.event_order {
+            let sign = if order.is_falling { "-" } else { "" };
+            write!(f, "&sort={sign}{}", column_name(order.by))?;
         }
-        for (i, column) in self.hidden_columns.iter().enumerate() {
+        for (i, column) in self.settings.hidden_columns.iter().enumerate() {
             write!(f, "{}{}", if i == 0 { "&hide=" } else { "," }, column_name(*column))?;
         }
         Ok(())

@@ -34,10 +34,10 @@ pub use names::{allocation_order_name, column_name, compared_order_name, measure
 pub use parse::{Parsed, Read};
 pub use percent::Encoded;
 pub use pin::Pin;
-pub use settings::{Setting, Settings, Tab};
+pub use settings::{Setting, Settings, Tab, Zooms};
 pub use split::{Side, Split};
 
-use crate::{Axis, EventColumn, EventOrder, HeatmapPart, Measure, Transform, Window};
+use crate::{Axis, Window};
 use trace::units::Address;
 
 /// The version that [`Link`]'s `Display` writes. To make version N + 1, append to [`upgrade::STEPS`] the function that
@@ -91,14 +91,14 @@ pub struct Link {
     pub axis: Axis,
     /// The visible part of the axis; `None` for all of it.
     pub window: Option<Window>,
-    /// The visible part of the timeline's height, in bytes; `None` to fit.
-    pub bytes: Option<Window>,
     /// The cursor, as a position.
     pub cursor: Option<u32>,
     /// The selection.
     pub selection: Selection,
     /// The settings of the views.
     pub settings: Settings,
+    /// What the views are magnified to.
+    pub zooms: Zooms,
     /// The selected range of positions.
     pub range: Option<(u32, u32)>,
     /// Two steps that are compared, that of A first, by their places in the list of steps.
@@ -111,30 +111,10 @@ pub struct Link {
     pub filter: Vec<String>,
     /// The highlighted term.
     pub highlight: Option<String>,
-    /// The curves below the timeline.
-    pub curves: Vec<Measure>,
-    /// The magnification of the segment map; `None` to fit.
-    pub segment_zoom: Option<f32>,
-    /// The boxes that the flame graph is zoomed into, from the root.
-    pub flame_zoom: Vec<u32>,
-    /// The actions that the event list shows.
-    pub actions: Vec<String>,
-    /// The part of the memory that the heatmap shows.
-    pub heatmap_part: HeatmapPart,
-    /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
-    pub heatmap_offsets: Option<Window>,
     /// The pins, at most [`LINK_PINS`](trace::limits::LINK_PINS).
     pub pins: Vec<Pin>,
     /// The second view, if two are shown.
     pub split: Option<Split>,
-    /// The order of the event list.
-    pub event_order: EventOrder,
-    /// The columns that the event list does not show.
-    pub hidden_columns: Vec<EventColumn>,
-    /// The transforms of the flame graph's stacks, applied in this order.
-    pub flame_transforms: Vec<Transform>,
-    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
-    pub flame_sandwich: Option<(u32, bool)>,
 }
 
 impl Link {

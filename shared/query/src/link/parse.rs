@@ -115,7 +115,7 @@ impl Link {
             "tab" => self.tab = Tab::ALL.into_iter().find(|tab| tab.name() == value)?,
             "x" => self.axis = by_name(&AXES, value)?,
             "w" => self.window = Some(window(value)?),
-            "y" => self.bytes = Some(window(value)?),
+            "y" => self.zooms.bytes = Some(window(value)?),
             "cur" => self.cursor = Some(value.parse().ok()?),
             "sel" => self.selection = selection(value)?,
             "r" => self.range = Some(range(value)?),
@@ -128,19 +128,19 @@ impl Link {
             "q" => self.highlight = Some((!value.is_empty()).then(|| value.to_owned())?),
             "curve" => {
                 let measure = by_name(&MEASURES, value)?;
-                if !self.curves.contains(&measure) {
-                    self.curves.push(measure);
+                if !self.settings.curves.contains(&measure) {
+                    self.settings.curves.push(measure);
                 }
             }
             "segzoom" => {
                 #[expect(clippy::cast_possible_truncation, reason = "of a number that is too large, infinity is left")]
                 let zoom = decimal::parse(value).map(|zoom| zoom as f32);
-                self.segment_zoom = Some(zoom.filter(|zoom| zoom.is_finite())?);
+                self.zooms.segments = zoom.filter(|zoom| zoom.is_finite())?;
             }
-            "zoom" => self.flame_zoom = numbers(value)?,
-            "act" => push(&mut self.actions, value)?,
-            "part" => self.heatmap_part = HeatmapPart::by_name(value)?,
-            "rows" => self.heatmap_offsets = Some(window(value)?),
+            "zoom" => self.zooms.flame = numbers(value)?,
+            "act" => push(&mut self.settings.event_actions, value)?,
+            "part" => self.zooms.heatmap_part = HeatmapPart::by_name(value)?,
+            "rows" => self.zooms.heatmap_offsets = Some(window(value)?),
             "pin" => {
                 let pin = Pin::parse(value).filter(|_| self.pins.len() < LINK_PINS)?;
                 if !self.pins.iter().any(|known| known.is_at(&pin)) {
@@ -150,23 +150,24 @@ impl Link {
             "split" => self.split = Some(Split::parse(value)?),
             "sort" => {
                 let (is_falling, name) = value.strip_prefix('-').map_or((false, value), |name| (true, name));
-                self.event_order = EventOrder { by: by_name(&COLUMNS, name)?, is_falling };
+                self.settings.event_order = EventOrder { by: by_name(&COLUMNS, name)?, is_falling };
             }
             "hide" => {
                 let hidden: Option<Vec<EventColumn>> =
                     value.split(',').take(COLUMNS.len()).map(|name| by_name(&COLUMNS, name)).collect();
                 let hidden = hidden?;
+                let hidden: Vec<_> = EventColumn::ALL.into_iter().filter(|column| hidden.contains(column)).collect();
                 // At least one column stays visible.
-                self.hidden_columns = EventColumn::ALL.into_iter().filter(|column| hidden.contains(column)).collect();
-                if self.hidden_columns.len() == COLUMNS.len() {
-                    self.hidden_columns.clear();
+                if hidden.len() < COLUMNS.len() {
+                    self.settings.hidden_columns = hidden;
                 }
             }
             "flameops" => {
                 let transform = Transform::by_name(value, LINK_ZOOMS)?;
-                (self.flame_transforms.len() < FLAME_TRANSFORMS).then(|| self.flame_transforms.push(transform))?;
+                let transforms = &mut self.settings.flame_transforms;
+                (transforms.len() < FLAME_TRANSFORMS).then(|| transforms.push(transform))?;
             }
-            "sandwich" => self.flame_sandwich = Some(sandwich(value)?),
+            "sandwich" => self.settings.flame_sandwich = Some(sandwich(value)?),
             _ => return self.settings.take(key, value),
         }
         Some(())

@@ -1,7 +1,8 @@
 //! The tabs of the page and the settings of its views: what a person chooses, whatever the file.
 //!
 //! A row of the table is all that a setting needs to be set, restored by Back, carried by links and, if it says
-//! `remembered`, kept for the next file and the next visit.
+//! `remembered`, kept for the next file and the next visit. What has no list of named values follows after the table: how it
+//! is written in a link is said in [`encode`](super::encode) and [`parse`](super::parse), all else is the same.
 
 use super::Listing;
 use super::names::{
@@ -9,8 +10,8 @@ use super::names::{
     ORDERS, SEGMENT_GROUPS, SEGMENT_ORDERS, by_name, name_of,
 };
 use crate::{
-    AllocationOrder, ColorBy, ComparedAxis, ComparedMoment, ComparedOrder, ComparedView, RangeOrder, SegmentGroup,
-    SegmentLayout, SegmentOrder,
+    AllocationOrder, ColorBy, ComparedAxis, ComparedMoment, ComparedOrder, ComparedView, EventColumn, EventOrder,
+    HeatmapPart, Measure, RangeOrder, SegmentGroup, SegmentLayout, SegmentOrder, Transform, Window,
 };
 
 /// The view that fills the page.
@@ -74,11 +75,16 @@ macro_rules! settings {
         $(#[$doc:meta])*
         $field:ident: $variant:ident($type:ty) = $default:expr,
         $key:literal = $names:expr, $words:literal $(, $remembered:ident)?;
+    )*
+    --- without names --- $(
+        $(#[$plain_doc:meta])*
+        $plain:ident: $plain_type:ty;
     )*) => {
         /// The settings of the views.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Settings {
             $($(#[$doc])* pub $field: $type,)*
+            $($(#[$plain_doc])* pub $plain: $plain_type,)*
         }
 
         /// One setting with its value.
@@ -89,7 +95,7 @@ macro_rules! settings {
 
         impl Default for Settings {
             fn default() -> Self {
-                Self { $($field: $default,)* }
+                Self { $($field: $default,)* $($plain: Default::default(),)* }
             }
         }
 
@@ -233,6 +239,53 @@ settings! {
     /// Whether lines that did not change are listed too.
     lists_unchanged: ListsUnchanged(bool) = false,
     "same" = [(true, "1")], "the unchanged lines";
+
+    --- without names ---
+
+    /// The curves below the timeline.
+    curves: Vec<Measure>;
+
+    /// The actions that the event list shows; empty for all.
+    event_actions: Vec<String>;
+
+    /// The order of the event list.
+    event_order: EventOrder;
+
+    /// The columns that the event list does not show.
+    hidden_columns: Vec<EventColumn>;
+
+    /// The transforms of the flame graph's stacks, applied in this order.
+    flame_transforms: Vec<Transform>;
+
+    /// The frame whose callers and callees the flame graph shows, and whether only its line counts.
+    flame_sandwich: Option<(u32, bool)>;
+}
+
+/// What the views are magnified to. Each change is a step of the history, unlike one of a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Zooms {
+    /// The visible part of the timeline's height in bytes; `None` fits the window's contents.
+    pub bytes: Option<Window>,
+    /// The magnification of the segment map; 1 fits the view.
+    pub segments: f32,
+    /// The boxes that the flame graph is zoomed into, from the root.
+    pub flame: Vec<u32>,
+    /// The part of the memory that the heatmap shows.
+    pub heatmap_part: HeatmapPart,
+    /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
+    pub heatmap_offsets: Option<Window>,
+}
+
+impl Default for Zooms {
+    fn default() -> Self {
+        Self {
+            bytes: None,
+            segments: 1.0,
+            flame: Vec::new(),
+            heatmap_part: HeatmapPart::default(),
+            heatmap_offsets: None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::names::AXES;
 use super::parse::{UNKNOWN, window};
 use super::*;
+use crate::{EventColumn, EventOrder, HeatmapPart, Measure, Transform};
 use trace::limits::{FLAME_TRANSFORMS, LINK_BYTES, LINK_PINS, LINK_TERMS, LINK_ZOOMS};
 use trace::units::{PoolId, Stream};
 
@@ -154,15 +155,15 @@ fn lists_are_bounded() {
     let filters: String = (0..=LINK_TERMS).map(|i| format!("&f=a{i}")).collect();
     let zoom = |boxes: usize| vec!["7"; boxes].join(",");
     let full = read(&format!("v=1{filters}&zoom={}", zoom(LINK_ZOOMS)));
-    assert_eq!((full.filter.len(), full.flame_zoom.len()), (LINK_TERMS, LINK_ZOOMS));
+    assert_eq!((full.filter.len(), full.zooms.flame.len()), (LINK_TERMS, LINK_ZOOMS));
     assert_eq!(full.unread, ["a filter"]);
     let pins: String = (0..=LINK_PINS).map(|i| format!("&pin={i},,p")).collect();
     let pinned = read(&format!("v=1{pins}"));
     assert_eq!((pinned.pins.len(), pinned.unread.as_slice()), (LINK_PINS, ["a pin"].as_slice()));
     let deep = read(&format!("v=1&zoom={}", zoom(LINK_ZOOMS + 1)));
     let many = read(&format!("v=1{}", "&flameops=m7".repeat(FLAME_TRANSFORMS + 1)));
-    assert_eq!((many.flame_transforms.len(), many.unread.len()), (FLAME_TRANSFORMS, 1));
-    assert_eq!((deep.flame_zoom.len(), deep.unread.as_slice()), (0, ["the zoom of the flame graph"].as_slice()));
+    assert_eq!((many.settings.flame_transforms.len(), many.unread.len()), (FLAME_TRANSFORMS, 1));
+    assert_eq!((deep.zooms.flame.len(), deep.unread.as_slice()), (0, ["the zoom of the flame graph"].as_slice()));
 }
 
 /// Windows with edges in thousandths, which links preserve.
@@ -215,7 +216,7 @@ fn links() -> impl Strategy<Value = Link> {
     let set = prop::sample::subsequence(Setting::all(), 0..Setting::all().len());
     let curves = prop::sample::subsequence(&Measure::ALL, 0..5);
     let typed = (terms(), prop::option::of("\\PC{1,12}"), terms());
-    let segment_zoom = prop::option::of((1_000_u32..=4_096_000).prop_map(|zoom| zoom as f32 / 1e3));
+    let segment_zoom = (1_000_u32..=4_096_000).prop_map(|zoom| zoom as f32 / 1e3);
     let zooms = (segment_zoom, prop::collection::vec(any::<u32>(), 0..6), parts(), windows(), pins());
     let split = (prop::sample::select(&Tab::ALL), prop::sample::select(&Side::ALL), Split::LEAST..=Split::MOST)
         .prop_map(|(tab, side, percent)| Split { tab, side, percent });
@@ -231,6 +232,19 @@ fn links() -> impl Strategy<Value = Link> {
         let (zooms, split, event_order, hidden_columns) = zooms;
         let mut settings = Settings::default();
         set.into_iter().for_each(|setting| settings.set(setting));
+        (settings.curves, settings.event_actions) = (curves, typed.2);
+        (settings.event_order, settings.hidden_columns) = (event_order, hidden_columns);
+        (settings.flame_transforms, settings.flame_sandwich) = flame;
+        let zooms = (
+            Zooms {
+                bytes: place.4,
+                segments: zooms.0,
+                flame: zooms.1,
+                heatmap_part: zooms.2,
+                heatmap_offsets: zooms.3,
+            },
+            zooms.4,
+        );
         Link {
             file: whose.0,
             hash: whose.1,
@@ -239,28 +253,18 @@ fn links() -> impl Strategy<Value = Link> {
             tab: place.1,
             axis: place.2.0,
             window: place.3,
-            bytes: place.4,
             cursor: marked.0,
             selection: marked.1,
             settings,
+            zooms: zooms.0,
             range: marked.2,
             compared: marked.3.0,
             base: marked.3.1.clone().map(|(base, _)| base),
             base_cursor: marked.3.1.and_then(|(_, cursor)| cursor),
             filter: typed.0,
             highlight: typed.1,
-            curves,
-            segment_zoom: zooms.0,
-            flame_zoom: zooms.1,
-            actions: typed.2,
-            heatmap_part: zooms.2,
-            heatmap_offsets: zooms.3,
-            pins: zooms.4,
+            pins: zooms.1,
             split,
-            event_order,
-            hidden_columns,
-            flame_transforms: flame.0,
-            flame_sandwich: flame.1,
         }
     })
 }

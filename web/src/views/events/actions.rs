@@ -13,7 +13,7 @@ use crate::widgets::chips::toggle;
 /// One toggle per action, with its number of events. None pressed means all.
 pub fn action_toggles(model: &ModelHandle) -> Html {
     let model = model.clone();
-    let shown = model.view.event_actions.clone();
+    let shown = model.view.settings.event_actions.clone();
     let mut actions = model.device().map(|device| device.actions.clone()).unwrap_or_default();
     if let Some(losses) = model.device().map(|device| device.losses).filter(|losses| *losses > 0) {
         actions.push((LOST.to_owned(), losses));

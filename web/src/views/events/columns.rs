@@ -111,7 +111,7 @@ pub fn pressed(order: EventOrder, by: EventColumn) -> EventOrder {
 
 /// Renders the head of the list.
 pub fn head(model: &ModelHandle, shown: &[EventColumn]) -> Html {
-    let order = model.view.event_order;
+    let order = model.view.settings.event_order;
     let cells = shown.iter().map(|&column| {
         let onclick = {
             let model = model.clone();
@@ -141,8 +141,8 @@ pub fn head(model: &ModelHandle, shown: &[EventColumn]) -> Html {
 /// Renders the menu that shows, hides and sorts by columns.
 /// `fitting` are those that have room.
 pub fn column_menu(model: &ModelHandle, fitting: &[EventColumn]) -> Html {
-    let hidden = &model.view.hidden_columns;
-    let order = model.view.event_order;
+    let hidden = &model.view.settings.hidden_columns;
+    let order = model.view.settings.event_order;
     let rows = EventColumn::ALL.into_iter().map(|column| {
         let is_shown = !hidden.contains(&column);
         let toggle = sends(model, Action::ToggleEventColumn(column));

@@ -59,7 +59,7 @@ fn rows_of(filter: &EventFilter, order: EventOrder, first: u32, count: u32, loca
 /// What a screen reader hears of the event list.
 pub const DESCRIPTION: Description = Description {
     question: |model, moment| {
-        let (actions, terms) = (model.view.event_actions.clone(), model.view.filter.clone());
+        let (actions, terms) = (model.view.settings.event_actions.clone(), model.view.filter.clone());
         Some(Query::Events(EventsQuery {
             filter: EventFilter { actions, terms },
             order: EventOrder::default(),
@@ -85,11 +85,11 @@ pub const DESCRIPTION: Description = Description {
 pub fn Events() -> Html {
     let model = use_model();
     let cursor = model.view.cursor;
-    let filter = EventFilter { actions: model.view.event_actions.clone(), terms: model.view.filter.clone() };
+    let filter = EventFilter { actions: model.view.settings.event_actions.clone(), terms: model.view.filter.clone() };
     let is_filtered = filter != EventFilter::default();
     let (events, lost) = model.device().map_or((0, 0), |device| (device.events, device.lost));
     // Row numbers are event numbers only if nothing is filtered and no event is lost.
-    let order = model.view.event_order;
+    let order = model.view.settings.event_order;
     let is_plain = !is_filtered && lost == 0 && order == EventOrder::default();
     let is_filtering = use_state_eq(|| false);
 
@@ -120,7 +120,7 @@ pub fn Events() -> Html {
 
     let node = use_node_ref();
     let width = use_size(&node).width;
-    let (columns, template) = fitting(&model.view.hidden_columns, width);
+    let (columns, template) = fitting(&model.view.settings.hidden_columns, width);
     {
         let node = node.clone();
         use_effect_with(template, move |template| set_style(&node, "--event-columns", template));

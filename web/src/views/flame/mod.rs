@@ -74,24 +74,25 @@ pub fn Flame() -> Html {
     let width = use_state_eq(|| FIRST_WIDTH);
     // The path of the box that the keyboard chose among the callers.
     let caller = use_state_eq(Vec::<u32>::new);
-    let half = |is_callers| view.flame_sandwich.map(|(frame, is_line)| Sandwich { frame, is_line, is_callers });
+    let half =
+        |is_callers| view.settings.flame_sandwich.map(|(frame, is_line)| Sandwich { frame, is_line, is_callers });
     let question = FlameQuery {
         position: at,
         since,
         differs: view.settings.flame_differs && since.is_some(),
         // Callees are below the function, whatever the direction.
-        bottom_up: view.settings.flame_bottom_up && view.flame_sandwich.is_none(),
+        bottom_up: view.settings.flame_bottom_up && view.settings.flame_sandwich.is_none(),
         folds: view.settings.folds,
-        by_category: view.settings.flame_by_category && view.flame_sandwich.is_none(),
-        transforms: view.flame_transforms.clone(),
+        by_category: view.settings.flame_by_category && view.settings.flame_sandwich.is_none(),
+        transforms: view.settings.flame_transforms.clone(),
         sandwich: half(false),
-        zoom: view.flame_zoom.clone(),
+        zoom: view.zooms.flame.clone(),
         width: *width,
         filter: view.filter.clone(),
         highlight: view.highlight.clone(),
         base: None,
     };
-    let above = view.flame_sandwich.map(|_| {
+    let above = view.settings.flame_sandwich.map(|_| {
         Query::Flame(FlameQuery { bottom_up: true, sandwich: half(true), zoom: Vec::new(), ..question.clone() })
     });
     let above = use_answer(above);
@@ -116,7 +117,7 @@ pub fn Flame() -> Html {
             if let Some(stack) = flame.boxes.get(i).and_then(|picked| picked.stack) {
                 model.dispatch(Action::Select(Selection::Site(stack)));
             }
-            if zoom != model.view.flame_zoom {
+            if zoom != model.view.zooms.flame {
                 model.dispatch(Action::SetFlameZoom(zoom));
             }
         })
@@ -135,7 +136,7 @@ pub fn Flame() -> Html {
         Callback::from(move |i: usize| {
             let Some(Answer::Flame(flame)) = above.as_deref() else { return };
             let picked = flame.boxes.get(i).filter(|picked| picked.is_function() && picked.depth > 0);
-            if let (Some(picked), Some((_, is_line))) = (picked, model.now().view.flame_sandwich) {
+            if let (Some(picked), Some((_, is_line))) = (picked, model.now().view.settings.flame_sandwich) {
                 model.dispatch(Action::SetSandwich(Some((picked.frame, is_line))));
             }
         })
@@ -158,7 +159,7 @@ pub fn Flame() -> Html {
     };
     let marked = use_marked(model.current.map(|key| (key, view.device)), at, answer.as_ref(), &tree);
 
-    let is_transformed = !view.flame_transforms.is_empty() || view.flame_sandwich.is_some();
+    let is_transformed = !view.settings.flame_transforms.is_empty() || view.settings.flame_sandwich.is_some();
     let body = match answer.as_deref() {
         Some(Answer::Flame(flame)) if flame.total == 0 => empty(
             match () {
@@ -211,7 +212,7 @@ pub fn Flame() -> Html {
             if let Some(Answer::Flame(flame)) = answer.as_deref() {
                 { transforms::list(&model, &flame.names) }
                 { heading(flame, state.as_deref(), view.filter.is_empty() && !is_transformed) }
-                { breadcrumbs(&view.flame_zoom, &on_zoom, flame, &tree) }
+                { breadcrumbs(&view.zooms.flame, &on_zoom, flame, &tree) }
             }
             { body }
             <p class="visually-hidden" aria-live="polite" data-testid="flame-chosen">

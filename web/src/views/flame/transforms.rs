@@ -106,7 +106,7 @@ pub fn menu(model: &ModelHandle, name: Option<&str>) -> Html {
 /// Renders the applied transforms, each with a button that removes it. `names` has the names of what they apply to.
 pub fn list(model: &ModelHandle, names: &[String]) -> Html {
     let view = &model.view;
-    if view.flame_transforms.is_empty() && view.flame_sandwich.is_none() {
+    if view.settings.flame_transforms.is_empty() && view.settings.flame_sandwich.is_none() {
         return html! {};
     }
     let chip = |key: usize, text: String, action: Action| {
@@ -121,12 +121,12 @@ pub fn list(model: &ModelHandle, names: &[String]) -> Html {
         }
     };
     let name = |i: usize| names.get(i).map_or("…", String::as_str);
-    let chips = view.flame_transforms.iter().enumerate().map(|(i, transform)| {
+    let chips = view.settings.flame_transforms.iter().enumerate().map(|(i, transform)| {
         let (_, _, _, done) = KINDS[transform.parts().0.min(KINDS.len() - 1)];
         chip(i, format!("{done}: {}", name(i)), Action::RemoveTransform(i))
     });
-    let last = view.flame_transforms.len();
-    let sandwich = view.flame_sandwich.map(|(_, is_line)| {
+    let last = view.settings.flame_transforms.len();
+    let sandwich = view.settings.flame_sandwich.map(|(_, is_line)| {
         let what = if is_line { "Callers and callees of a line" } else { "Callers and callees" };
         chip(last, format!("{what}: {}", name(last)), Action::SetSandwich(None))
     });
@@ -168,15 +168,21 @@ mod tests {
         let focus = Action::AddTransform(Transform::FocusSubtree(path.clone()));
         assert_eq!(steps(&[]).flame_box, path);
         let merged = steps(std::slice::from_ref(&merge));
-        assert_eq!((merged.flame_transforms.len(), merged.flame_zoom.len(), merged.flame_box.len()), (1, 0, 0));
+        assert_eq!(
+            (merged.settings.flame_transforms.len(), merged.zooms.flame.len(), merged.flame_box.len()),
+            (1, 0, 0)
+        );
         // The boxes of a path are others when frames unfold.
         let unfolded = steps(&[merge.clone(), focus.clone(), Action::Set(Setting::Folds(false))]);
-        assert_eq!(unfolded.flame_transforms, [Transform::Merge(7)]);
+        assert_eq!(unfolded.settings.flame_transforms, [Transform::Merge(7)]);
         assert!(
-            steps(&[merge.clone(), Action::RemoveTransform(0), Action::RemoveTransform(0)]).flame_transforms.is_empty()
+            steps(&[merge.clone(), Action::RemoveTransform(0), Action::RemoveTransform(0)])
+                .settings
+                .flame_transforms
+                .is_empty()
         );
-        assert!(steps(&[merge.clone(), Action::StepOut]).flame_transforms.is_empty());
+        assert!(steps(&[merge.clone(), Action::StepOut]).settings.flame_transforms.is_empty());
         let many = steps(&vec![merge; 40]);
-        assert_eq!(many.flame_transforms.len(), trace::limits::FLAME_TRANSFORMS);
+        assert_eq!(many.settings.flame_transforms.len(), trace::limits::FLAME_TRANSFORMS);
     }
 }

@@ -51,7 +51,7 @@ pub const DESCRIPTION: Description = Description {
     text: |model, known| {
         let Some(Answer::HeatmapCell(Some(HeatmapCell::Address(cell)))) = known.answer else { return String::new() };
         let [allocated, waiting, usable, unusable, _] = cell.most.map(Bytes);
-        let shown = model.view.heatmap_offsets.zip(model.rows()).filter(|_| !model.view.settings.heatmap_sizes);
+        let shown = model.view.zooms.heatmap_offsets.zip(model.rows()).filter(|_| !model.view.settings.heatmap_sizes);
         let part = shown.map_or_else(String::new, |(shown, rows)| {
             format!("Showing {} of {} of addresses. ", Bytes(shown.length() as u64), Bytes(rows.all.length() as u64))
         });
@@ -80,7 +80,7 @@ pub fn HeatmapView() -> Html {
         true => LensRows::Sizes,
         false => {
             let rows = (plot.height / ROW).floor().max(1.0) as u32;
-            LensRows::Addresses { rows, offsets: view.heatmap_offsets }
+            LensRows::Addresses { rows, offsets: view.zooms.heatmap_offsets }
         }
     };
     let lens = Lens {
@@ -89,7 +89,7 @@ pub fn HeatmapView() -> Html {
         extent: model.extent(),
         columns: (plot.width * canvas.size().ratio).round() as u32,
         rows,
-        part: view.heatmap_part,
+        part: view.zooms.heatmap_part,
         needed: model.heatmap_need(),
     };
     let has_events = model.device().is_some_and(|device| device.events > 0);
@@ -108,13 +108,13 @@ pub fn HeatmapView() -> Html {
         extent: model.extent(),
         bytes,
         fit,
-        is_height_free: view.heatmap_offsets.is_some(),
+        is_height_free: view.zooms.heatmap_offsets.is_some(),
         grows_down: true,
         is_following: model.live().is_some_and(|live| live.is_following),
     };
     let failures = failures(&model, &marks.ooms, view.window);
     let failure = drawn_failure(&model, &failures);
-    let wanted = failure.map(|(_, failure)| ghost::question(view.heatmap_part, failure));
+    let wanted = failure.map(|(_, failure)| ghost::question(view.zooms.heatmap_part, failure));
     let place = use_answer(wanted.map(Query::HeatmapFailure));
     let ghost = match (place.as_deref(), failure) {
         (Some(Answer::HeatmapFailure(Some(place))), Some((x, failure))) if Some(place.query) == wanted => {
@@ -164,7 +164,7 @@ pub fn HeatmapView() -> Html {
     };
     html! {
         <section class="canvas-view heatmap" aria-label="Heatmap">
-            <Toolbar note={map.map(|map| note(map, view.heatmap_offsets)).unwrap_or_default()} {has_failure} />
+            <Toolbar note={map.map(|map| note(map, view.zooms.heatmap_offsets)).unwrap_or_default()} {has_failure} />
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="application" aria-roledescription="chart" aria-label="Fragmentation over time"
                 aria-describedby="text-twin" data-testid="heatmap-canvas">
                 { canvas.html() }
@@ -197,7 +197,7 @@ fn around_failure(model: &Model, marks: &Marks) -> Option<Window> {
 /// Returns all offsets of a heatmap of addresses, and those in view.
 fn heights(map: &Heatmap, view: &View) -> (Window, Window) {
     let all = Window { start: 0.0, end: map.total as f64 };
-    let shown = match (view.heatmap_offsets, map.query.rows) {
+    let shown = match (view.zooms.heatmap_offsets, map.query.rows) {
         (Some(shown), _) if shown.start < all.end => pan(shown, 0.0, all),
         // The last row may be longer than what is left.
         (None, HeatmapRows::Addresses { offsets: None, .. }) => {

@@ -101,7 +101,7 @@ impl Gestures for PointerHandler {
 
     /// Shows only the segment under the pointer, or all segments again.
     fn double(&self, at: (f64, f64), _: PlotArea) {
-        let is_alone = matches!(self.model.now().view.heatmap_part, HeatmapPart::Segment(_));
+        let is_alone = matches!(self.model.now().view.zooms.heatmap_part, HeatmapPart::Segment(_));
         let Some(Hover::Cell(cell)) = self.under(at).filter(|_| !is_alone) else {
             if is_alone {
                 self.model.dispatch(Action::SetHeatmapPart(HeatmapPart::All));
@@ -140,7 +140,7 @@ pub fn move_rows(model: &ModelHandle, share: f64) {
 
 fn change_rows(model: &ModelHandle, change: impl FnOnce(Window, PlotRows) -> Window) {
     let Some(rows) = model.rows() else { return };
-    let shown = change(model.now().view.heatmap_offsets.unwrap_or(rows.all), rows);
+    let shown = change(model.now().view.zooms.heatmap_offsets.unwrap_or(rows.all), rows);
     model.dispatch(Action::SetHeatmapOffsets((shown.length() < rows.all.length()).then_some(shown)));
 }
 
@@ -152,7 +152,7 @@ pub fn at_cursor(model: &Model) -> HeatmapCellQuery {
         axis: Axis::Event,
         window: Window { start, end: start + 1.0 },
         row: HeatmapRow::Addresses { from: 0, to: u64::MAX },
-        part: view.heatmap_part,
+        part: view.zooms.heatmap_part,
         needed: model.heatmap_need(),
     }
 }

@@ -42,7 +42,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
             }
         })
     };
-    let is_whole = view.window == model.extent() && view.heatmap_offsets.is_none();
+    let is_whole = view.window == model.extent() && view.zooms.heatmap_offsets.is_none();
     html! {
         <toolbar::Toolbar label="Heatmap">
             <div class="choices" role="group" aria-label="Rows">
@@ -50,7 +50,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 { choice("heatmap-sizes", "Request sizes", "One row for each size of request: the free memory that could serve it", by_size, sends(&model, Action::Set(Setting::HeatmapSizes(true)))) }
             </div>
             <select ref={select} class="toolbar-select" aria-label="Part of the memory" title="The part of the memory that is shown" data-testid="heatmap-part" {onchange}>
-                { for parts.iter().map(|(part, name)| html! { <option selected={view.heatmap_part == *part}>{ name.clone() }</option> }) }
+                { for parts.iter().map(|(part, name)| html! { <option selected={view.zooms.heatmap_part == *part}>{ name.clone() }</option> }) }
             </select>
             if has_times {
                 <div class="choices" role="group" aria-label="X axis">
@@ -66,7 +66,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
             </span>
             if !by_size {
                 <div class="choices" role="group" aria-label="Zoom into addresses">
-                    <button type="button" class="choice" disabled={view.heatmap_offsets.is_none()} title="Zoom out on addresses (−, Alt+wheel)" aria-label="Zoom out on addresses" onclick={zooms(&model, 2.0)} data-testid="heatmap-zoom-out">{ "−" }</button>
+                    <button type="button" class="choice" disabled={view.zooms.heatmap_offsets.is_none()} title="Zoom out on addresses (−, Alt+wheel)" aria-label="Zoom out on addresses" onclick={zooms(&model, 2.0)} data-testid="heatmap-zoom-out">{ "−" }</button>
                     <button type="button" class="choice" title="Zoom in on addresses (+, Alt+wheel)" aria-label="Zoom in on addresses" onclick={zooms(&model, 0.5)} data-testid="heatmap-zoom-in">{ "+" }</button>
                 </div>
             }
@@ -92,7 +92,7 @@ fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
         Selection::Segment(address) => Some(HeatmapPart::Segment(address)),
         _ => None,
     };
-    for part in [Some(model.view.heatmap_part), selected].into_iter().flatten() {
+    for part in [Some(model.view.zooms.heatmap_part), selected].into_iter().flatten() {
         if let (HeatmapPart::Segment(address), false) = (part, parts.iter().any(|(known, _)| *known == part)) {
             parts.push((part, format!("segment {address}")));
         }

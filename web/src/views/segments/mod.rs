@@ -96,7 +96,7 @@ pub fn Segments() -> Html {
             // More than the view on both sides, in steps, so that scrolling shows something at once and rarely requests
             // more.
             visible: around(*scroll, room),
-            zoom: model.view.segment_zoom,
+            zoom: model.view.zooms.segments,
             color_by: model.view.settings.color_by,
             filter: model.view.filter.clone(),
             highlight: model.view.highlight.clone(),
@@ -170,7 +170,7 @@ fn toolbar(model: &ModelHandle, map: Option<&SegmentsAnswer>) -> Html {
     let layout = model.view.settings.segment_layout;
     let by_class = model.view.settings.segments_by_class;
     let paint = |by_class: bool| sends(model, Action::Set(Setting::SegmentsByClass(by_class)));
-    let zoom = model.view.segment_zoom;
+    let zoom = model.view.zooms.segments;
     let zoomed = move |factor: f32| sends(model, Action::SetSegmentZoom(zoom * factor));
     html! {
         <Toolbar label="Segments">
@@ -328,7 +328,7 @@ impl PointerHandler {
             }
             // Magnifies around the pointer, or shows everything again.
             "dblclick" => {
-                let zoom = self.model.now().view.segment_zoom;
+                let zoom = self.model.now().view.zooms.segments;
                 let closer = if zoom <= 1.0 && self.under(at).is_some() { CLOSER } else { 1.0 / zoom };
                 self.zoom(closer, at);
             }
@@ -384,7 +384,7 @@ impl PointerHandler {
     }
 
     fn zoom(&self, factor: f32, at: (f64, f64)) {
-        let old = self.model.now().view.segment_zoom;
+        let old = self.model.now().view.zooms.segments;
         let new = (old * factor).within(1.0, SegmentsQuery::MOST_ZOOM);
         if let (true, Some(element)) = (new != old, self.scroller.cast::<HtmlElement>()) {
             let height = f64::from(element.scroll_height()).max(1.0);

@@ -68,7 +68,7 @@ pub struct CurvePanelProps {
 #[component]
 pub fn CurvePanel(props: &CurvePanelProps) -> Html {
     let model = use_model();
-    let chosen = &model.view.curves;
+    let chosen = &model.view.settings.curves;
     let asks = |axis, window, columns| Query::Curves(CurvesQuery { axis, window, columns, measures: chosen.clone() });
     let answer = use_answer(props.question.as_ref().map(|asked| asks(asked.axis, asked.window, asked.columns)));
     let here = use_answer(values_at(chosen, model.view.cursor));

@@ -112,7 +112,7 @@ pub fn Timeline() -> Html {
         *last_fit.borrow_mut() = Some(fit);
         fit
     };
-    let bytes = view.bytes.unwrap_or(fit);
+    let bytes = view.zooms.bytes.unwrap_or(fit);
     let is_following = model.live().is_some_and(|live| live.is_following);
     let moves_along = is_following && view.window != model.extent();
     let window = if moves_along { on_grid(view.window, columns) } else { view.window };
@@ -124,7 +124,7 @@ pub fn Timeline() -> Html {
         extent: model.extent(),
         columns,
         bytes,
-        top: view.bytes.map_or_else(|| fitting_height(whole_height).end, |bytes| bytes.end),
+        top: view.zooms.bytes.map_or_else(|| fitting_height(whole_height).end, |bytes| bytes.end),
         rows: (plot.height * ratio).round() as u32,
         color_by: if is_preview { ColorBy::Site } else { view.settings.color_by },
         filter: if is_preview { Vec::new() } else { view.filter.clone() },
@@ -132,7 +132,7 @@ pub fn Timeline() -> Html {
     };
     let question = lens.question(last_question.borrow().as_ref());
     last_question.borrow_mut().clone_from(&question);
-    let asked = (!view.curves.is_empty()).then(|| question.clone()).flatten();
+    let asked = (!view.settings.curves.is_empty()).then(|| question.clone()).flatten();
     let answer = use_answer(question.map(Query::Timeline));
     let again = use_force_update();
     if answer.as_ref().map(Rc::as_ptr) != seen.borrow().as_ref().map(Rc::as_ptr) {
@@ -147,7 +147,7 @@ pub fn Timeline() -> Html {
         }
     }
 
-    let is_height_free = view.bytes.is_some();
+    let is_height_free = view.zooms.bytes.is_some();
     let (extent, grows_down) = (model.extent(), false);
     let plot_area = PlotArea { plot, window, extent, bytes, fit, is_height_free, grows_down, is_following };
     let scene = answer.clone().map(|answer| Scene {
@@ -224,7 +224,7 @@ pub fn Timeline() -> Html {
                     <Tooltip hover={*hovered} {class} {words} />
                 </div>
             </div>
-            if !view.curves.is_empty() {
+            if !view.settings.curves.is_empty() {
                 <CurvePanel question={asked} {window} cursor={marks.cursor} />
             }
         </section>

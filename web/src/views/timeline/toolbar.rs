@@ -20,7 +20,7 @@ pub struct ToolbarProps {
 /// The toolbar of the timeline.
 pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
     let (axis, has_times) = (model.view.axis, model.device().is_some_and(|device| device.has_times));
-    let is_whole = model.view.window == model.extent() && model.view.bytes.is_none();
+    let is_whole = model.view.window == model.extent() && model.view.zooms.bytes.is_none();
     let fit = |requested: bool| sends(model, Action::Set(Setting::FitsRequested(requested)));
     let (reserved, requested) = (!model.view.settings.fits_requested, model.view.settings.fits_requested);
     html! {
@@ -43,7 +43,7 @@ pub fn toolbar(model: &ModelHandle, props: &ToolbarProps) -> Html {
                 onclick={sends(model, Action::FitAll)} data-testid="timeline-fit">
                 { "Whole trace" }
             </button>
-            { choice("curves-toggle", "Fragmentation", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(model, Action::ToggleCurves)) }
+            { choice("curves-toggle", "Fragmentation", "Show curves of fragmentation below the timeline", !model.view.settings.curves.is_empty(), sends(model, Action::ToggleCurves)) }
             if props.has_steps {
                 <button type="button" class="toolbar-button" title="Compare two steps: what the later one holds more (C)"
                     onclick={sends(model, Action::CompareSteps(None))} data-testid="compare-steps">
