@@ -1,4 +1,4 @@
-//! Turns pointer and wheel events of a picture over time into gestures.
+//! Listens to the pointer and the wheel over a picture, and turns what they do over a picture over time into gestures.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -86,6 +86,8 @@ pub enum Input<'a> {
     },
     /// The pointer leaves the picture.
     Leave,
+    /// A click. Pictures over time tell clicks from drags themselves.
+    Click,
     /// A double click.
     Double,
     /// The menu is asked for.
@@ -98,11 +100,15 @@ pub trait Pointed {
     fn host(&self) -> NodeRef;
     /// Converts client coordinates to CSS pixels of the picture.
     fn point(&self, client: (f64, f64)) -> (f64, f64);
+    /// Returns whether a turn of the wheel with or without Ctrl is for the picture; otherwise it scrolls.
+    fn takes_wheel(&self, _is_pinch: bool) -> bool {
+        true
+    }
     /// Handles an input at a point. Returns whether the pointer belongs to the picture until it is released.
     fn input(&self, at: (f64, f64), input: Input<'_>) -> bool;
 }
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "wheel",
     "mousedown",
     "pointerdown",
@@ -110,12 +116,13 @@ const NAMES: [&str; 9] = [
     "pointerup",
     "pointercancel",
     "pointerleave",
+    "click",
     "dblclick",
     "contextmenu",
 ];
 
-/// Listens to pointer and wheel events as long as the component lives. The listeners are attached directly, since a wheel event must
-/// not scroll the page.
+/// Listens to pointer and wheel events as long as the component lives. The listeners are attached directly, since a turn of the
+/// wheel that is for the picture must not scroll the page.
 #[hook]
 pub fn use_pointer<P: Pointed + 'static>(picture: impl FnOnce() -> P + 'static) {
     use_effect_with((), move |()| {
@@ -141,6 +148,9 @@ fn listen(picture: &dyn Pointed, name: &str, event: &Event, host: &HtmlElement) 
     let input = match name {
         "wheel" => {
             let Some(wheel) = event.dyn_ref::<WheelEvent>() else { return };
+            if !picture.takes_wheel(wheel.ctrl_key()) {
+                return;
+            }
             event.prevent_default();
             Input::Wheel(wheel_of(wheel, at))
         }
@@ -153,6 +163,7 @@ fn listen(picture: &dyn Pointed, name: &str, event: &Event, host: &HtmlElement) 
         "pointermove" => Input::Move { id },
         "pointerup" | "pointercancel" => Input::Up { id, is_cancelled: name == "pointercancel" },
         "pointerleave" => Input::Leave,
+        "click" => Input::Click,
         "dblclick" => Input::Double,
         "contextmenu" => Input::Menu(mouse),
         _ => return,
@@ -270,6 +281,7 @@ impl Pointed for OverTime {
                 self.release(id, true, plot_area);
             }
             Input::Leave => picture.point_at(None, plot_area),
+            Input::Click => {}
             Input::Double => picture.double(at, plot_area),
         }
         false

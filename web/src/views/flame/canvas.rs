@@ -1,6 +1,7 @@
 //! The flame graph's canvas, which stays in view while the graph scrolls under it. Callers grow upwards from the function
 //! that they call.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use query::FlameBox;
@@ -11,10 +12,11 @@ use super::Shown;
 use super::layout::Tree;
 use super::picture::{FlamePicture, ROW, Scene};
 use super::tooltip::tooltip;
-use crate::browser::{place, use_effect_with};
+use crate::browser::use_effect_with;
 use crate::hooks::{use_model, use_palette};
 use crate::model::Subject;
-use crate::render::canvas::use_canvas;
+use crate::render::canvas::{Canvas, use_canvas};
+use crate::views::chart::listen::{Input, Pointed, use_pointer};
 use crate::views::controls::place_tip;
 use crate::views::menu_target::use_menu_target;
 use crate::widgets::style::{pixels, set_style};
@@ -85,17 +87,10 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
         });
     }
 
-    let pick = {
-        let canvas = canvas.clone();
-        move |client| {
-            let at = canvas.point(client);
-            canvas.read(|picture| picture.scene.as_ref()?.at(at, canvas.size()))
-        }
-    };
     let find = {
-        let (canvas, pick) = (canvas.clone(), pick.clone());
+        let canvas = canvas.clone();
         Rc::new(move |at: (i32, i32)| {
-            let found = pick((at.0.into(), at.1.into()))?;
+            let found = under(&canvas, canvas.point((at.0.into(), at.1.into())))?;
             canvas.read(|picture| {
                 let scene = picture.scene.as_ref()?;
                 let boxes = &scene.flame()?.boxes;
@@ -107,26 +102,13 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
         })
     };
     use_menu_target(&model, &canvas.host(), find);
-    let onpointermove = {
-        let (canvas, pointer, tip) = (canvas.clone(), pointer.clone(), tip.clone());
-        Callback::from(move |event: PointerEvent| {
-            let at = canvas.point(place(&event));
-            place_tip(&tip, at, canvas.size());
-            pointer.set(Some(at));
-        })
-    };
-    let onpointerleave = {
-        let pointer = pointer.clone();
-        Callback::from(move |_| pointer.set(None))
-    };
-    let onclick = {
-        let on_pick = props.on_pick.clone();
-        Callback::from(move |event: MouseEvent| {
-            if let Some(found) = pick(place(&event)) {
-                on_pick.emit(found);
-            }
-        })
-    };
+    // Listeners live as long as the component; they call the function of the last render.
+    let on_pick = use_mut_ref(Callback::noop);
+    on_pick.borrow_mut().clone_from(&props.on_pick);
+    use_pointer({
+        let (canvas, pointer, tooltip) = (canvas.clone(), pointer.clone(), tip.clone());
+        move || PointerHandler { canvas, pointer, tooltip, on_pick }
+    });
     let onkeydown = {
         let (canvas, model, scroller) = (canvas.clone(), model.clone(), scroller.clone());
         let (on_pick, on_choose) = (props.on_pick.clone(), props.on_choose.clone());
@@ -190,8 +172,7 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
             <div class="flame-scroll" ref={scroller} {onscroll} {onkeydown} tabindex="0" role="group"
                 aria-label="Flame graph: arrow keys choose a box, Enter zooms into it" data-testid="flame-scroll">
                 <div ref={canvas.host()} class="canvas-host is-sticky" role="img" data-testid="flame-canvas"
-                    aria-label="Flame graph. The table view shows the same data for keyboards and screen readers."
-                    {onpointermove} {onpointerleave} {onclick}>
+                    aria-label="Flame graph. The table view shows the same data for keyboards and screen readers.">
                     { canvas.html() }
                     <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true" data-testid="flame-tip">
                         if let Some((flame_box, total, differs)) = hovered {
@@ -202,5 +183,50 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
                 <div ref={spacer} />
             </div>
         </div>
+    }
+}
+
+/// Returns the box at a point of the picture.
+fn under(canvas: &Canvas<FlamePicture>, at: (f64, f64)) -> Option<usize> {
+    canvas.read(|picture| picture.scene.as_ref()?.at(at, canvas.size()))
+}
+
+/// Handles what the pointer does over the graph.
+struct PointerHandler {
+    canvas: Canvas<FlamePicture>,
+    pointer: UseStateHandle<Option<(f64, f64)>>,
+    tooltip: NodeRef,
+    on_pick: Rc<RefCell<Callback<usize>>>,
+}
+
+impl Pointed for PointerHandler {
+    fn host(&self) -> NodeRef {
+        self.canvas.host()
+    }
+
+    fn point(&self, client: (f64, f64)) -> (f64, f64) {
+        self.canvas.point(client)
+    }
+
+    fn takes_wheel(&self, _is_pinch: bool) -> bool {
+        false
+    }
+
+    fn input(&self, at: (f64, f64), input: Input<'_>) -> bool {
+        match input {
+            Input::Move { .. } => {
+                place_tip(&self.tooltip, at, self.canvas.size());
+                self.pointer.set(Some(at));
+            }
+            Input::Leave => self.pointer.set(None),
+            Input::Click => {
+                if let Some(found) = under(&self.canvas, at) {
+                    let on_pick = self.on_pick.borrow().clone();
+                    on_pick.emit(found);
+                }
+            }
+            _ => {}
+        }
+        false
     }
 }

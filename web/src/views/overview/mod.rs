@@ -184,7 +184,7 @@ impl Pointed for PointerHandler {
                 let around = [at - NEAR_PX, at, at + NEAR_PX].map(|at| x.value(at.within(plot.x, plot.right())));
                 self.open_menu((mouse.client_x(), mouse.client_y()), now.view.axis, around);
             }
-            Input::Menu(_) => {}
+            Input::Menu(_) | Input::Click => {}
             Input::Double => {
                 let at = x.value(at);
                 let range = self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.range));

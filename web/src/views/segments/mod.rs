@@ -15,8 +15,7 @@ use query::{
 };
 use trace::order::Within;
 use trace::units::Bytes;
-use wasm_bindgen::JsCast;
-use web_sys::{Event, HtmlElement, KeyboardEvent, MouseEvent, WheelEvent};
+use web_sys::{HtmlElement, KeyboardEvent};
 use yew::prelude::*;
 
 use self::ghost::Ghost;
@@ -26,11 +25,12 @@ use self::tooltip::Tooltip;
 use self::walk::Toward;
 use super::controls::{choice, color_menu, menu, place_tip, sends, use_first_picture};
 use super::description::Description;
-use crate::browser::{Listener, place, use_effect_with};
+use crate::browser::use_effect_with;
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection, Setting, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::math::exp2;
+use crate::views::chart::listen::{Input, Pointed, use_pointer};
 use crate::views::menu_target::use_menu_target;
 use crate::widgets::format::counted;
 use crate::widgets::style::{pixels, set_style};
@@ -275,7 +275,7 @@ fn use_scroll_height(scroller: &NodeRef, spacer: &NodeRef, more: f64, anchor: &R
     });
 }
 
-/// Handles pointer and wheel events on the map.
+/// Handles what the pointer and the wheel do over the map.
 #[derive(Clone)]
 struct PointerHandler {
     model: ModelHandle,
@@ -301,24 +301,25 @@ fn use_listeners(handler: &PointerHandler) {
         })
     };
     use_menu_target(&handler.model, &handler.canvas.host(), find);
-    use_effect_with((), move |()| {
-        let mut held = Vec::new();
-        if let Some(host) = handler.canvas.host().cast::<HtmlElement>() {
-            for name in ["click", "dblclick", "pointermove", "pointerleave", "wheel"] {
-                let handler = handler.clone();
-                held.push(Listener::new(&host, name, move |event| handler.handle(name, &event)));
-            }
-        }
-        move || drop(held)
-    });
+    use_pointer(move || handler);
 }
 
-impl PointerHandler {
-    fn handle(&self, name: &str, event: &Event) {
-        let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
-        let at = self.canvas.point(place(mouse));
-        match name {
-            "click" => {
+impl Pointed for PointerHandler {
+    fn host(&self) -> NodeRef {
+        self.canvas.host()
+    }
+
+    fn point(&self, client: (f64, f64)) -> (f64, f64) {
+        self.canvas.point(client)
+    }
+
+    fn takes_wheel(&self, is_pinch: bool) -> bool {
+        is_pinch
+    }
+
+    fn input(&self, at: (f64, f64), input: Input<'_>) -> bool {
+        match input {
+            Input::Click => {
                 let hover = self.under(at);
                 self.model.dispatch(Action::Select(match hover {
                     Some(Hover { allocation: Some(id), .. }) => Selection::Allocation(id),
@@ -327,23 +328,21 @@ impl PointerHandler {
                 }));
             }
             // Magnifies around the pointer, or shows everything again.
-            "dblclick" => {
+            Input::Double => {
                 let zoom = self.model.now().view.zooms.segments;
                 let closer = if zoom <= 1.0 && self.under(at).is_some() { CLOSER } else { 1.0 / zoom };
                 self.zoom(closer, at);
             }
-            "pointermove" => self.point_at(Some(at)),
-            "pointerleave" => self.point_at(None),
-            "wheel" if mouse.ctrl_key() => {
-                event.prevent_default();
-                if let Some(wheel) = event.dyn_ref::<WheelEvent>() {
-                    self.zoom(exp2(-wheel.delta_y() / WHEEL_OCTAVE) as f32, at);
-                }
-            }
-            _ => {}
+            Input::Move { .. } => self.point_at(Some(at)),
+            Input::Leave => self.point_at(None),
+            Input::Wheel(wheel) => self.zoom(exp2(-wheel.dy / WHEEL_OCTAVE) as f32, at),
+            Input::Down { .. } | Input::Up { .. } | Input::Menu(_) => {}
         }
+        false
     }
+}
 
+impl PointerHandler {
     /// Selects what an arrow key leads to, and scrolls to it. At the end of the map, the key has no effect.
     fn walk(&self, event: &KeyboardEvent) {
         if event.ctrl_key() || event.alt_key() || event.meta_key() || event.shift_key() {
