@@ -46,7 +46,7 @@ impl MissingStack {
             Self::BeforeTrace => "allocated before the trace begins",
             Self::NoContext => "recorded without stacks",
             Self::StateOnly => "recorded for live blocks only",
-            Self::NoPython => "probably no Python frame on its thread",
+            Self::NoPython => "probably the backward pass: no Python frame on its thread",
             Self::Unknown => "the unwinder returned none",
             Self::Lost => "recorded, and lost to damage",
             Self::EventLost => "the event that made it was lost",

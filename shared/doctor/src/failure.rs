@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use super::request::{Mappings, Rules, is_small};
 use super::{Case, blocking, cause, pool};
+use analysis::missing_stack::StackCoverage;
 use analysis::peak::held_at;
 use analysis::site::label;
 use query::diagnosis::{FailedRequest, HeldLine};
@@ -23,16 +24,20 @@ pub(super) struct Failures<'a> {
     case: &'a Case<'a>,
     rules: Rules,
     mappings: Mappings,
+    coverage: StackCoverage,
     /// The blocks and segments that were looked at.
     looked_at: Cell<usize>,
 }
 
 impl<'a> Failures<'a> {
     pub(super) fn of(case: &'a Case<'a>) -> Self {
+        let mut coverage = StackCoverage::default();
+        coverage.extend(case.trace, case.symbols, case.integrity);
         Self {
             case,
             rules: Rules::of(case.settings),
             mappings: Mappings::of(case.trace, case.tags),
+            coverage,
             looked_at: Cell::new(0),
         }
     }
@@ -112,6 +117,7 @@ impl<'a> Failures<'a> {
             ),
             stack: event.stack.0,
             line: self.line(event.stack),
+            no_stack: self.no_stack(event.stack, position),
             stream,
             pool,
             pool_basis,
@@ -153,6 +159,12 @@ impl<'a> Failures<'a> {
     /// Returns the line of a stack; empty if none was recorded.
     fn line(&self, stack: StackId) -> String {
         if stack.0 == 0 { String::new() } else { label(self.case.symbols, self.case.best_frames, stack) }
+    }
+
+    /// Returns why an event right before a position has no stack; empty if it has one.
+    fn no_stack(&self, stack: StackId, position: u32) -> String {
+        let why = self.coverage.of_range(self.case.symbols, stack, position);
+        why.map_or_else(String::new, |why| why.short().to_owned())
     }
 
     /// Returns the share of the device that the settings allow, if they limit it.

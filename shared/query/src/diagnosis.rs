@@ -142,6 +142,8 @@ pub struct FailedRequest {
     pub stack: u32,
     /// The line of that stack; empty if none was recorded.
     pub line: String,
+    /// Why none was recorded, in a few words; empty if one was.
+    pub no_stack: String,
     /// The stream that the request was for.
     pub stream: Stream,
     /// The pool that the request was for.

@@ -8,7 +8,7 @@ use super::detail_bar::detail_note;
 use crate::browser::{document, use_effect_with};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Side, Split, Tab};
-use crate::views::findings::ordered;
+use crate::views::findings::count;
 use crate::views::{TABS, TabTitle, first_side, panel_id};
 use crate::widgets::icon::{Symbol, icon};
 
@@ -123,7 +123,7 @@ fn button(model: &ModelHandle, view: &TabTitle) -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::SetTab(tab)))
     };
-    let findings = ordered(model).len();
+    let findings = count(model);
     html! {
         <button type="button" key={tab.name()} id={id(tab)} class={classes!("tab", is_other.then_some("is-other"))} role="tab" aria-selected={is_selected.to_string()}
             aria-controls={(is_selected || is_other).then(|| panel_id(tab))} tabindex={if is_selected { "0" } else { "-1" }} {onclick} data-testid={id(tab)}>

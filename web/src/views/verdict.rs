@@ -71,7 +71,7 @@ pub fn VerdictCard() -> Html {
                 { headline(verdict.map_or(&asked, |verdict| &verdict.headline), "Out of memory. ") }
                 { place(&model, position) }
                 <span class="verdict-acts">
-                    <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" onclick={sends(&model, Action::ShowPosition(position))} data-testid="verdict-show">{ "Show" }</button>
+                    { show(&model, position) }
                     { saver(&model, verdict.map_or(failure.cause, |verdict| verdict.cause)) }
                     { folding }
                     { closer(&model, close) }
@@ -96,6 +96,12 @@ pub fn VerdictCard() -> Html {
             }
         </section>
     }
+}
+
+/// Renders the button that shows a failure.
+fn show(model: &ModelHandle, position: u32) -> Html {
+    let onclick = sends(model, Action::ShowPosition(position));
+    html! { <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" {onclick} data-testid="verdict-show">{ "Show" }</button> }
 }
 
 /// Renders the place of the line of code until it is known.
@@ -210,7 +216,7 @@ pub fn VerdictSection() -> Html {
             { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
             { list("What to try", tries_list(&tries, verdict.line.as_deref())) }
             if failure.is_some() || diagnosis.findings.iter().any(|finding| finding.code == FindingCode::Fragmentation) {
-                <p>{ saver(&model, verdict.cause) }</p>
+                <p>{ verdict.position.map(|position| show(&model, position)).unwrap_or_default() }{ " " }{ saver(&model, verdict.cause) }</p>
             }
             { failure.map(numbers).unwrap_or_default() }
             { failure.map(|failure| used_for(&palette(&model), failure)).unwrap_or_default() }
@@ -295,10 +301,13 @@ fn inner_section(model: &ModelHandle, inner: &InnerLines, diagnosis: &Diagnosis)
     }
 }
 
-/// Renders the line that made the request which failed.
+/// Renders the line that made the request which failed, or why none is known.
 fn requester(model: &ModelHandle, failure: &FailedRequest) -> Html {
     if failure.line.is_empty() {
-        return Html::default();
+        if failure.no_stack.is_empty() {
+            return Html::default();
+        }
+        return html! { <p class="verdict-line dim" data-testid="verdict-requester">{ format!("Made the request: {}", failure.no_stack) }</p> };
     }
     line_button(model, "Made the request: ", &failure.line, Some(failure.stack), "verdict-requester")
 }

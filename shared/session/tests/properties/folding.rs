@@ -85,7 +85,7 @@ fn line(session: &mut Session) -> String {
 fn a_persons_own_rules_change_every_answer() {
     let mut session = session();
     let state = |session: &mut Session| (line(session), rows(session, 0), boxes(session, true));
-    let none = "no stack recorded|probably no Python frame on its thread";
+    let none = "no stack recorded|probably the backward pass: no Python frame on its thread";
     let table = state(&mut session);
     assert_eq!(table.0, "forward  me/model.py:4");
     assert_eq!(table.1, ["3 frames of torch and mylib", "forward", "1 frame of Python"]);

@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use query::diagnosis::Cause;
-use query::finding::{Evidence, FindingCode};
 use query::{Answer, EventRow, Lines, LinesQuery, Moments, Query, StateAt, StateQuery};
 use trace::event::Action as EventAction;
 use trace::totals::Totals;
@@ -14,7 +12,7 @@ use super::facts::{fact, fact_with, facts};
 use crate::hooks::{ModelHandle, Near, ask, use_cursor, use_model, use_near};
 use crate::model::{Action, Live, Model, Selection, Tab};
 use crate::views::events::glyph;
-use crate::views::findings::{finding_row, ordered};
+use crate::views::findings::{finding_row, untold};
 use crate::views::status::no_event;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, moment, share};
@@ -48,19 +46,7 @@ pub fn NothingPane() -> Html {
         _ => None,
     };
     // The findings tab already lists them.
-    let mut findings = if model.view.shows(Tab::Findings) { Vec::new() } else { ordered(&model) };
-    if model.failure_on_card().is_some() {
-        findings.retain(|finding| finding.code != FindingCode::OutOfMemory);
-    }
-    // The card says it already.
-    let verdict = model.diagnosis().map(|diagnosis| &diagnosis.verdict);
-    if let Some(verdict) = verdict.filter(|verdict| verdict.cause == Cause::Leak) {
-        let told = verdict.stack.map(Evidence::Site);
-        findings.retain(|finding| finding.code != FindingCode::Leak || finding.evidence != told);
-    }
-    if verdict.is_some_and(|verdict| verdict.cause == Cause::Fragmented) {
-        findings.retain(|finding| finding.code != FindingCode::Fragmentation);
-    }
+    let findings = if model.view.shows(Tab::Findings) { Vec::new() } else { untold(&model) };
     let more = findings.len().saturating_sub(TOP_FINDINGS);
     let show_all = {
         let model = model.clone();

@@ -4,6 +4,7 @@ mod facts;
 mod sites;
 
 use facts::{file_facts, settings_table};
+use query::diagnosis::Cause;
 use query::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use sites::LineList;
 use trace::order::SortFew;
@@ -28,7 +29,7 @@ const fn look(severity: Severity) -> (&'static str, &'static str, &'static str) 
 }
 
 /// Returns the findings of the file and of its devices by severity, in the order in which they were found within each.
-pub fn ordered(model: &Model) -> Vec<Finding> {
+fn ordered(model: &Model) -> Vec<Finding> {
     let known = model.file().map_or(&[][..], |file| &file.diagnoses);
     // The diagnosis of a failure has more than the summary's finding.
     let is_diagnosed = |finding: &Finding| {
@@ -39,6 +40,25 @@ pub fn ordered(model: &Model) -> Vec<Finding> {
     let mut findings: Vec<Finding> = of_file.iter().filter(|finding| !is_diagnosed(finding)).cloned().collect();
     findings.extend(known.iter().flatten().flat_map(|diagnosis| diagnosis.findings.iter().cloned()));
     findings.sort_few_by_key(|finding| finding.severity);
+    findings
+}
+
+/// Returns the findings that the verdict on the current device does not tell.
+pub fn untold(model: &Model) -> Vec<Finding> {
+    let mut findings = ordered(model);
+    if let Some(diagnosis) = model.diagnosis() {
+        let (verdict, device) = (&diagnosis.verdict, Some(diagnosis.device));
+        let line = verdict.stack.map(Evidence::Site);
+        findings.retain(|finding| {
+            let is_told = match finding.code {
+                FindingCode::OutOfMemory => verdict.position.is_some(),
+                FindingCode::Fragmentation => verdict.cause == Cause::Fragmented,
+                FindingCode::Leak => verdict.cause == Cause::Leak && finding.evidence == line,
+                _ => false,
+            };
+            !is_told || finding.device != device
+        });
+    }
     findings
 }
 
@@ -114,10 +134,14 @@ fn quiet(model: &Model) -> &'static str {
 }
 
 /// What a screen reader hears of the findings.
-pub const DESCRIPTION: Description = Description {
-    question: |_, _| None,
-    text: |model, _| format!("{}. ", counted(ordered(model).len() as u64, "finding")),
-};
+pub const DESCRIPTION: Description =
+    Description { question: |_, _| None, text: |model, _| format!("{}. ", counted(count(model) as u64, "finding")) };
+
+/// Returns the number of problems that the tab tells: the verdict's is one.
+pub fn count(model: &Model) -> usize {
+    let untold = untold(model).len();
+    untold + usize::from(untold < ordered(model).len())
+}
 
 /// The findings tab.
 #[component]
@@ -126,7 +150,8 @@ pub fn Findings() -> Html {
     // The summary has everything: nothing to wait for.
     use_first_picture(&model, true);
     let Some(summary) = model.summary() else { return html! {} };
-    let findings = ordered(&model);
+    let findings = untold(&model);
+    let is_some_told = findings.len() < ordered(&model).len();
     html! {
         <div class="findings-page" data-testid="findings">
             <VerdictSection />
@@ -139,7 +164,7 @@ pub fn Findings() -> Html {
                     <p class="quiet" data-testid="looked-for">{ format!("Looked for {}.", diagnosis.looked_for) }</p>
                 }
                 if findings.is_empty() {
-                    <p class="quiet">{ quiet(&model) }</p>
+                    <p class="quiet">{ if is_some_told { "Nothing else was found." } else { quiet(&model) } }</p>
                 } else {
                     <ul class="findings">
                         { for findings.iter().map(|finding| finding_row(&model, finding, false)) }
@@ -160,7 +185,7 @@ pub fn Findings() -> Html {
 #[cfg(test)]
 mod tests {
     use query::Summary;
-    use query::diagnosis::Diagnosis;
+    use query::diagnosis::{Diagnosis, Verdict};
 
     use super::*;
     use crate::model::{FileKey, Shared, update};
@@ -181,5 +206,41 @@ mod tests {
         .fold(Model::default(), |model, action| update(&model, action));
         let order: Vec<String> = ordered(&model).into_iter().map(|finding| finding.message).collect();
         assert_eq!(order, ["c", "b", "d", "a"]);
+    }
+
+    #[test]
+    fn what_the_verdict_tells_is_not_told_again() {
+        let key = FileKey(1);
+        let on = |device, code| Finding::new(code, code.name().to_owned()).on_device(device);
+        let leak = |stack| Finding { evidence: Some(Evidence::Site(stack)), ..on(0, FindingCode::Leak) };
+        let check = |verdict: Verdict, told: &[usize]| {
+            let findings = vec![
+                on(0, FindingCode::OutOfMemory),
+                on(1, FindingCode::OutOfMemory),
+                on(0, FindingCode::Fragmentation),
+                leak(7),
+                leak(8),
+            ];
+            let left =
+                (0..findings.len()).filter(|i| !told.contains(i)).map(|i| findings[i].clone()).collect::<Vec<_>>();
+            let diagnosis = Shared::new(Diagnosis { verdict, findings: findings.clone(), ..Diagnosis::default() });
+            let model = [
+                Action::FileAdded { key, name: "a.pickle".to_owned(), size: 1 },
+                Action::FileLoaded { key, summary: crate::model::testing::summary(&[5]) },
+                Action::Diagnosed { key, device: 0, diagnosis, revision: 0 },
+            ]
+            .into_iter()
+            .fold(Model::default(), |model, action| update(&model, action));
+            let mut found = untold(&model);
+            found.sort_by_key(|finding| findings.iter().position(|other| other == finding));
+            assert_eq!(found, left);
+            assert_eq!(count(&model), left.len() + usize::from(!told.is_empty()), "the verdict is one");
+        };
+        let at = |cause| Verdict { cause, position: Some(3), stack: Some(7), ..Verdict::default() };
+        check(Verdict::default(), &[]);
+        check(at(Cause::Full), &[0]);
+        check(at(Cause::Fragmented), &[0, 2]);
+        check(at(Cause::Leak), &[0, 3]);
+        check(Verdict { position: None, ..at(Cause::Leak) }, &[3]);
     }
 }
