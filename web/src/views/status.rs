@@ -10,6 +10,7 @@ use super::controls::sends;
 use crate::hooks::{ModelHandle, Near, use_answer, use_cursor, use_model, use_near, zoom_to_range};
 use crate::model::{Action, Model};
 use crate::widgets::bytes_text::{bytes_text, change_text};
+use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, moment, seconds, wall_clock};
 
 /// The status line.
@@ -176,16 +177,22 @@ pub fn no_event(model: &Model, device: &DeviceSummary) -> &'static str {
     }
 }
 
-/// Returns why there is nothing to show over time.
-pub fn no_history(model: &Model) -> &'static str {
+/// Renders why there is nothing to show over time, and how to record it.
+pub fn no_events_view(model: &Model) -> Html {
     let Integrity { is_cut, is_damaged } = model.integrity();
-    if is_cut {
-        "The file ends before its first event, so there is nothing to show over time. If the original is whole, copy it again."
-    } else if is_damaged {
-        "The file is damaged, and no event could be read. If the original is whole, copy it again."
-    } else {
-        "No history was recorded for this device. The Segments tab shows its final state."
+    if is_cut || is_damaged {
+        let why = if is_cut {
+            "The file ends before its first event."
+        } else {
+            "No event could be read: the file is damaged."
+        };
+        return empty(why, "If the original is whole, copy it again.", false);
     }
+    empty(
+        "No events were recorded for this device.",
+        "The Segments tab shows its final state. To record history too, start before the part of interest:",
+        true,
+    )
 }
 
 /// Returns the cursor's time in seconds, which other tools show, and by the clock on the wall if that is known.

@@ -26,6 +26,7 @@ use crate::browser::{has_selected_text, use_effect_with, use_size};
 use crate::hooks::{ModelHandle, ask, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::views::controls::use_first_picture;
+use crate::views::status::no_events_view;
 use crate::widgets::chips::toggle;
 use crate::widgets::copy::{NOT_COPIED, copy_text};
 use crate::widgets::empty::empty;
@@ -34,7 +35,6 @@ use crate::widgets::toolbar::Toolbar;
 use crate::widgets::virtual_list::use_virtual_list;
 
 /// What would fill an empty list.
-const NO_HISTORY: &str = "The snapshot contains only the allocator's state. To record history too, start recording before the part of interest:";
 /// Rows are requested in pages that start at a multiple of this, so that scrolling a little requests nothing.
 const PAGE_ROWS: u32 = 64;
 /// Additional rows requested on each side of the visible ones.
@@ -256,7 +256,7 @@ pub fn Events() -> Html {
                 <FilterForm on_close={on_filter.clone()} />
             }
             if events == 0 {
-                { empty("No events were recorded for this device.", NO_HISTORY, true) }
+                { no_events_view(&model) }
             } else if rows == 0 && located.is_some() {
                 { empty("No events match the filter.", "Remove a filter to see more.", false) }
             } else {

@@ -31,7 +31,7 @@ use super::chart::marks::{self, Marks};
 use super::controls::use_first_picture;
 use super::description::Description;
 use super::range_button::{self, RangeButton};
-use super::status::no_history;
+use super::status::no_events_view;
 use crate::browser::Timeout;
 use crate::hooks::{PlotRows, use_answer, use_model, use_palette};
 use crate::model::{Model, View};
@@ -155,21 +155,24 @@ pub fn HeatmapView() -> Html {
     use_gestures(&model, Rc::new(handler), plot_area);
 
     let empty = match answer.as_deref() {
-        _ if !has_events => Some(no_history(&model).to_owned()),
-        Some(Answer::Refused(sentence)) => Some(sentence.clone()),
+        _ if !has_events => no_events_view(&model),
+        Some(Answer::Refused(sentence)) => sentence.clone().into(),
         Some(Answer::Heatmap(map)) if map.rows == 0 => {
-            Some("Nothing of this part was ever reserved. Choose another one above.".to_owned())
+            "Nothing of this part was ever reserved. Choose another one above.".into()
         }
-        _ => None,
+        _ => Html::default(),
     };
+    let is_empty = empty != Html::default();
     html! {
         <section class="canvas-view heatmap" aria-label="Heatmap">
-            <Toolbar note={map.map(|map| note(map, view.zooms.heatmap_offsets)).unwrap_or_default()} {has_failure} />
+            if has_events {
+                <Toolbar note={map.map(|map| note(map, view.zooms.heatmap_offsets)).unwrap_or_default()} {has_failure} />
+            }
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="application" aria-roledescription="chart" aria-label="Fragmentation over time"
                 aria-describedby="text-twin" data-testid="heatmap-canvas">
                 { canvas.html() }
-                if let Some(sentence) = empty {
-                    <p class="canvas-empty">{ sentence }</p>
+                if is_empty {
+                    <div class="canvas-empty">{ empty }</div>
                 }
                 <RangeButton {range} window={view.window} plot={plot_area.plot} top={range_button::TOP} test_id="picture-range-zoom" />
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">

@@ -49,9 +49,11 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 { choice("heatmap-addresses", "Addresses", "One row for each stretch of addresses", !by_size, sends(&model, Action::Set(Setting::HeatmapSizes(false)))) }
                 { choice("heatmap-sizes", "Request sizes", "One row for each size of request: the free memory that could serve it", by_size, sends(&model, Action::Set(Setting::HeatmapSizes(true)))) }
             </div>
-            <select ref={select} class="toolbar-select" aria-label="Part of the memory" title="The part of the memory that is shown" data-testid="heatmap-part" {onchange}>
-                { for parts.iter().map(|(part, name)| html! { <option selected={view.zooms.heatmap_part == *part}>{ name.clone() }</option> }) }
-            </select>
+            if parts.len() > 1 {
+                <select ref={select} class="toolbar-select" aria-label="Part of the memory" title="The part of the memory that is shown" data-testid="heatmap-part" {onchange}>
+                    { for parts.iter().map(|(part, name)| html! { <option selected={view.zooms.heatmap_part == *part}>{ name.clone() }</option> }) }
+                </select>
+            }
             if has_times {
                 <div class="choices" role="group" aria-label="X axis">
                     { choice("heatmap-time", "Time", "Show time on the x axis", axis == Axis::Time, sends(&model, Action::SetAxis(Axis::Time))) }

@@ -31,7 +31,7 @@ use super::controls::use_first_picture;
 use super::description::{Description, window_text};
 use super::losses;
 use super::range_button::{self, RangeButton};
-use super::status::no_history;
+use super::status::no_events_view;
 use crate::browser::Timeout;
 use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::use_canvas;
@@ -208,16 +208,19 @@ pub fn Timeline() -> Html {
         }
         _ => String::new(),
     };
+    let is_empty = model.device().is_some_and(|device| device.events == 0 && !device.has_times);
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
-            { toolbar::toolbar(&model, &ToolbarProps { note, has_steps: marks.steps.positions.len() > 1 }) }
+            if !is_empty {
+                { toolbar::toolbar(&model, &ToolbarProps { note, has_steps: marks.steps.positions.len() > 1 }) }
+            }
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="application" aria-roledescription="chart" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }
                 if let Some(sentence) = refused {
                     <p class="canvas-empty">{ sentence }</p>
-                } else if model.device().is_some_and(|device| device.events == 0 && !device.has_times) {
-                    <p class="canvas-empty">{ no_history(&model) }</p>
+                } else if is_empty {
+                    <div class="canvas-empty">{ no_events_view(&model) }</div>
                 }
                 <RangeButton range={marks.range} {window} {plot} top={range_button::TOP} test_id="picture-range-zoom" />
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">

@@ -11,15 +11,13 @@ mod tune;
 
 pub use lines::{RunLines, use_lines_over};
 use query::diagnosis::Cause;
-use query::finding::Integrity;
 use query::line_in_sentence;
 use yew::prelude::*;
 
 use crate::browser::use_effect_with;
 use crate::hooks::{ModelHandle, open_whatif, use_model};
 use crate::views::controls::use_first_picture;
-use crate::views::status::no_history;
-use crate::widgets::empty::empty;
+use crate::views::status::no_events_view;
 
 /// Returns the line that keeps what it allocates, if the verdict is about one.
 fn leaking_line(model: &ModelHandle) -> Option<String> {
@@ -46,15 +44,8 @@ pub fn WhatIfView() -> Html {
             }
         });
     }
-    if !has_events && model.integrity() != Integrity::default() {
-        return empty("There is nothing to run under other settings.", no_history(&model), false);
-    }
     if !has_events {
-        return empty(
-            "This trace has no history, so there is nothing to run under other settings.",
-            "Record the history of a run:",
-            true,
-        );
+        return no_events_view(&model);
     }
     let Some(whatif) = model.whatif() else { return Html::default() };
     html! {
