@@ -29,7 +29,11 @@ pub fn open_whatif(model: &ModelHandle) {
         Callback::from(move |requests| {
             let model = handle.clone();
             let hear = Callback::from(move |said| {
+                let was_searching = is_searching(&model, key);
                 step(&model, key, WhatIfStep::Heard(Box::new(said)));
+                if was_searching && !is_searching(&model, key) && model.now().current == Some(key) {
+                    add_recommended(&model);
+                }
                 if model.now().entry(key).and_then(|file| file.whatif.as_ref()).is_some_and(|whatif| is_due(whatif)) {
                     start_tune(&model, key);
                 }
@@ -47,6 +51,24 @@ pub fn open_whatif(model: &ModelHandle) {
 /// Whether a search was wanted before it could begin.
 fn is_due(whatif: &WhatIf) -> bool {
     whatif.wants_tune && whatif.recorded().is_some()
+}
+
+fn is_searching(model: &ModelHandle, key: FileKey) -> bool {
+    let now = model.now();
+    let whatif = now.entry(key).and_then(|file| file.whatif.as_ref());
+    whatif.is_some_and(|whatif| matches!(whatif.tune, Tune::Running { .. }))
+}
+
+/// Runs what a search has recommended beside the recorded settings, unless a person has added runs.
+fn add_recommended(model: &ModelHandle) {
+    let now = model.now();
+    let Some(whatif) = now.whatif().filter(|whatif| whatif.runs.len() == 1) else { return };
+    if let Tune::Done(tuned) = &whatif.tune
+        && let Some(conf) = tuned.tuning.advice.conf.clone().filter(|_| tuned.is_complete)
+        && !tuned.tuning.groups.iter().any(|group| group.is_recorded && group.confs.contains(&conf))
+    {
+        add_run(model, &RunConditions { conf, ..whatif.draft.clone() });
+    }
 }
 
 /// Runs the requests under what a person wrote.

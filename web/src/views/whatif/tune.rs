@@ -129,7 +129,7 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                 <p class="whatif-line is-answer" data-testid="tune-recommended">
                     <code>{ line.clone() }</code>
                     <CopyButton text={line} label="Copy" class="button is-primary" />
-                    if let Some(conf) = &advice.conf {
+                    if let Some(conf) = advice.conf.as_ref().filter(|conf| !is_run(model, conf)) {
                         <button type="button" class="button" onclick={adds(model, conf)} title="Run it beside the recorded settings" data-testid="tune-add-recommended">{ "Add run" }</button>
                     }
                 </p>
@@ -159,6 +159,11 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
             }
         </>
     }
+}
+
+/// Returns whether there is a run under settings.
+fn is_run(model: &ModelHandle, conf: &str) -> bool {
+    model.whatif().is_some_and(|whatif| whatif.runs.iter().any(|run| run.conditions.conf == conf))
 }
 
 /// Returns a callback that adds a run under settings.
