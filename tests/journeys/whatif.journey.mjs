@@ -150,7 +150,7 @@ test('the verdict says what was checked on this trace', async (t) => {
   const file = record(t, 'variable-length');
   const page = await openPage(t);
   await page.load(file);
-  await says(page, 'verdict-fix', /^Fix, checked on this trace: PYTORCH_CUDA_ALLOC_CONF=\S+Copy$/);
+  await says(page, 'verdict-fix', /^Serves this request, checked: PYTORCH_CUDA_ALLOC_CONF=\S+Copy$/);
   // It exits with 1, since there is something to say.
   const { stdout } = spawnSync(programPath(), ['doctor', file, '--json'], { encoding: 'utf8' });
   const { files: [{ devices }] } = JSON.parse(stdout);

@@ -5,6 +5,8 @@ use trace::units::Bytes;
 
 /// From this percentage on, a device is full if memory was still rising to a new high.
 const NEARLY_FULL_PERCENT: u64 = 90;
+/// From this percentage on, no packing leaves room for anything else.
+const BRIMFUL_PERCENT: u64 = 99;
 /// Other processes count from this percentage of the device on. Every process's own CUDA context takes some.
 const OTHERS_PERCENT: u64 = 10;
 /// From this percentage on, other processes hold most of a device.
@@ -68,6 +70,13 @@ pub(super) fn is_nearly_full(failed: &FailedRequest) -> bool {
     is_share(failed.active, failed.reachable(), NEARLY_FULL_PERCENT)
 }
 
+/// Returns whether even perfect packing would have left next to nothing, and the gaps alone could not have served the request: to pack
+/// them would have helped this request and none after it.
+pub(super) fn is_brimful(failed: &FailedRequest) -> bool {
+    let used = failed.active.saturating_add(failed.requested);
+    failed.cached < failed.requested && is_share(used, failed.reachable(), BRIMFUL_PERCENT)
+}
+
 /// Returns whether what others held of a device is to blame: it is what a request lacked, or, if all free memory in one
 /// piece would have been enough (`missing` is 0), most of the device and far more than the request.
 pub fn is_of_others(others: u64, device: u64, missing: u64, request: u64) -> bool {
@@ -118,6 +127,16 @@ mod tests {
             };
             assert_eq!(of(&failed), want, "{sizes:?}");
         }
+    }
+
+    #[test]
+    fn where_packing_leaves_next_to_nothing_the_device_is_full() {
+        let is_brimful = |active, cached, driver_free| {
+            is_brimful(&FailedRequest { requested: 100, active, cached, driver_free, ..FailedRequest::default() })
+        };
+        assert!(is_brimful(890, 30, 75), "5 of 995 left");
+        assert!(!is_brimful(800, 30, 85), "15 of 915 left");
+        assert!(!is_brimful(890, 105, 0), "the gaps would have been enough");
     }
 
     #[test]

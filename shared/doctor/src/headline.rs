@@ -35,7 +35,13 @@ pub(super) fn of_failure(failed: &FailedRequest, rise: Option<&Rise>, spike: Opt
 
 /// Returns what is free in gaps, and how much of it in one piece.
 fn gaps(failed: &FailedRequest) -> String {
-    let (free, gaps) = (Bytes(failed.cached), counted(failed.gaps.into(), "gap"));
+    let gaps = counted(failed.gaps.into(), "gap");
+    // Where the gaps alone are less than the request, the numbers must show why packing would have helped.
+    if failed.cached < failed.requested && failed.gaps > 0 {
+        let free = Bytes(failed.cached.saturating_add(failed.driver_free));
+        return format!("{free} free at the driver and in {gaps}, none large enough");
+    }
+    let free = Bytes(failed.cached);
     let usable = Bytes(failed.largest_servable);
     match failed.largest_servable {
         0 => format!("{free} free in {gaps}, none for it"),
@@ -103,7 +109,11 @@ mod tests {
                 failed(Cause::Fragmented, 512, 592, 0, 337, 40, 0),
                 "Fragmented: 512 MiB asked, 592 MiB free in 40 gaps, none for it",
             ),
-            (failed(Cause::Fragmented, 512, 337, 337, 337, 1, 0), "Fragmented: 512 MiB asked, 337 MiB free in 1 gap"),
+            (failed(Cause::Fragmented, 512, 600, 337, 337, 1, 0), "Fragmented: 512 MiB asked, 600 MiB free in 1 gap"),
+            (
+                FailedRequest { driver_free: 200 * MIB, ..failed(Cause::Fragmented, 512, 337, 337, 337, 1, 0) },
+                "Fragmented: 512 MiB asked, 537 MiB free at the driver and in 1 gap, none large enough",
+            ),
             (failed(Cause::Full, 512, 124, 64, 64, 4, 388), "Full: 512 MiB asked, 124 MiB free, 388 MiB short"),
             (failed(Cause::Full, 512, 0, 0, 0, 0, 512), "Full: 512 MiB asked, nothing free of 1.00 GiB"),
             (failed(Cause::Full, 64, 124, 32, 32, 4, 0), "Full: 900 MiB of 1.00 GiB in live tensors, 64.0 MiB asked"),

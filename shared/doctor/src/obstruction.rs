@@ -33,6 +33,12 @@ impl Obstruction {
         Self { pins: pins.flatten(), largest_before: largest_before.filter(is_far) }
     }
 
+    /// Returns whether that block's line has less than a quarter of the blocks that stand in the way.
+    pub(super) fn is_one_of_many(&self, failed: &FailedRequest) -> bool {
+        let is_few = |pins: &Pins| u64::from(pins.own.0) * 4 < u64::from(pins.all.0);
+        place(failed).is_none() && self.pins.as_ref().is_some_and(is_few)
+    }
+
     /// Returns a block that stands in the way.
     pub(super) fn block<'a>(&'a self, failed: &'a FailedRequest) -> Option<&'a HeldBlock> {
         let in_place = place(failed).and_then(|obstacle| obstacle.largest.first());

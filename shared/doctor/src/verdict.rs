@@ -69,7 +69,8 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     let spike = history.as_ref().and_then(|history| history.spike(case, failed.requested));
     let spike = spike.filter(|spike| spike.bytes >= further_bytes(failed));
     let is_rising = history.is_some_and(|history| history.is_new_high(failed.requested));
-    if failed.cause == Cause::Fragmented && is_rising && cause::is_nearly_full(failed) {
+    let is_full = cause::is_brimful(failed) || is_rising && cause::is_nearly_full(failed);
+    if failed.cause == Cause::Fragmented && is_full {
         failed.cause = Cause::Full;
     }
     let obstruction = Obstruction::of(case, failed);
@@ -104,7 +105,8 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
     let sentence = sentence + &refused + inexact + &holder_sentence(case, failed, line.as_deref().filter(|_| is_named));
     let remedies = remedies::of(case, cause, failed, (line.as_deref().zip(stack), &obstruction));
     let position = Some(position);
-    Verdict { cause, headline, sentence, line, stack, position, remedies, ..Verdict::default() }
+    let is_one_of_many = cause == Cause::Fragmented && obstruction.is_one_of_many(failed);
+    Verdict { cause, headline, sentence, line, stack, is_one_of_many, position, remedies, ..Verdict::default() }
 }
 
 /// Adds to the verdict on a failure that the steps before it needed more and more: with room for that request, or without a limit, a
@@ -372,6 +374,19 @@ fn uncapitalized(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
+/// Returns what a file that lacks a part is called in a headline, and what is not known for that in a sentence.
+const fn incomplete(integrity: Integrity) -> Option<(&'static str, &'static str)> {
+    match integrity {
+        Integrity { is_cut: true, .. } => {
+            Some(("Cut off, the end is missing", "The file is cut off, so how the run ended is not known"))
+        }
+        Integrity { is_damaged: true, .. } => {
+            Some(("Damaged, a part is missing", "The file is damaged, so whether a request failed is not known"))
+        }
+        _ => None,
+    }
+}
+
 /// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if the run
 /// continues.
 pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
@@ -396,6 +411,9 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         let headline =
             format!("No history: {} allocated, {} reserved", Bytes(totals.allocated), Bytes(totals.reserved));
         (headline, "There is no history, so whether a request failed is not known".to_owned())
+    } else if let (Some((headline, start)), None) = (incomplete(case.integrity), &rise) {
+        // What is missing may be the failure.
+        (format!("{headline}: {used}"), start.to_owned())
     } else if let Some(unused_reserve) = &unused_reserve {
         (unused_reserve.headline(rise.as_ref()), unused_reserve.sentence(rise.as_ref()))
     } else if let Some(rise) = &rise {

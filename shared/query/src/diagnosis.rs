@@ -63,6 +63,8 @@ pub struct Verdict {
     pub line: Option<String>,
     /// The number of a stack whose line that is.
     pub stack: Option<u32>,
+    /// Whether other lines have more than three times as much of what stood in the way.
+    pub is_one_of_many: bool,
     /// The position right after the failed request; `None` if none failed.
     pub position: Option<u32>,
     /// Whether memory grows: a line holds more at every step, though no request has failed, or the steps before the failure

@@ -1,6 +1,8 @@
 //! The legend: what the colours of the timeline stand for, and how much memory each has: at the cursor, and at the peak of what
 //! is in view.
 
+use std::rc::Rc;
+
 use query::{
     Answer, Class, Classes, ClassesQuery, ColorBy, DeviceSummary, Memory, Moments, Query, location_of, stream_name,
 };
@@ -76,6 +78,7 @@ pub fn Legend() -> Html {
     let peak_in_view = use_peak_in_view(&model);
     let in_view = use_answer(peak_in_view);
     let is_open = use_state_eq(|| true);
+    let held = use_mut_ref(|| None::<Vec<String>>);
     let toggle = {
         let is_open = is_open.clone();
         Callback::from(move |_| is_open.set(!*is_open))
@@ -89,8 +92,11 @@ pub fn Legend() -> Html {
         ColorBy::Lifetime => "Lifetimes",
         ColorBy::Category => "Categories",
     };
-    let (Some(Answer::Classes(classes)), Some(device)) = (answer.as_deref(), model.device()) else {
-        return Html::default();
+    let (classes, device) = match (answer.as_deref(), model.device()) {
+        (Some(Answer::Classes(classes)), Some(device)) => (classes, device),
+        // What stands below waits for an answer, whatever it is.
+        (Some(_), _) => return html! { <p /> },
+        _ => return Html::default(),
     };
     // Of the same classes: a change of the colouring has two answers, one after the other.
     let in_view = match in_view.as_deref() {
@@ -99,13 +105,29 @@ pub fn Legend() -> Html {
     };
     let listing = model.view.settings.listing;
     let in_view = in_view.filter(|_| listing == Listing::AtCursor);
-    let listed = listed(classes, in_view);
+    let mut listed = listed(classes, in_view);
+    hold(&mut listed, classes, held.borrow().as_deref());
     let (rows, rest) = match classes.query.color_by {
         // A scale is whole.
         ColorBy::Size | ColorBy::Lifetime => (&*listed, &[][..]),
         _ => shortened(&listed),
     };
     let all_in_table = sends(&model, Action::SetTab(Tab::Allocations));
+    let onpointerenter = {
+        let held = Rc::clone(&held);
+        let labels: Vec<String> =
+            rows.iter().filter_map(|i| classes.classes.get(*i as usize)).map(|class| class.label.clone()).collect();
+        Callback::from(move |_: PointerEvent| {
+            held.borrow_mut().get_or_insert_with(|| labels.clone());
+        })
+    };
+    let onpointerleave = {
+        let unhint = hints(&model, None);
+        Callback::from(move |event: PointerEvent| {
+            *held.borrow_mut() = None;
+            unhint.emit(event);
+        })
+    };
     html! {
         <div class="legend" role="group" aria-label={title} data-testid="legend">
             <button type="button" class="legend-head" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="legend-toggle">
@@ -117,9 +139,9 @@ pub fn Legend() -> Html {
                 { listing_control(&model) }
                 if model.view.settings.color_by == ColorBy::Category { { category_rules_button(&model) } }
                 if in_view.is_some() {
-                    <p class="legend-columns" aria-hidden="true"><span>{ "at cursor ↓" }</span><span>{ "peak in view" }</span></p>
+                    <p class="legend-columns" aria-hidden="true"><span>{ "at cursor ↓" }</span><span>{ "at view’s peak" }</span></p>
                 }
-                <ul class="legend-list" onpointerleave={hints(&model, None)}>
+                <ul class="legend-list" {onpointerenter} {onpointerleave}>
                     // Without keys: to write a row anew costs less than to move it.
                     { for rows.iter().filter_map(|i| {
                         let (class, memory) = classes.classes.get(*i as usize).zip(classes.memory.get(*i as usize))?;
@@ -172,6 +194,14 @@ fn peak_text(memory: &Memory) -> Html {
 fn shortened(listed: &[u32]) -> (&[u32], &[u32]) {
     // A row for a single other class would say less than its own.
     listed.split_at(if listed.len() > ROWS + 1 { ROWS } else { listed.len() })
+}
+
+/// Puts the rows that are under the pointer first, in the order that they had when it came, so that none moves away from it.
+fn hold(listed: &mut [u32], classes: &Classes, held: Option<&[String]>) {
+    if let Some(held) = held {
+        let label = |i: &u32| classes.classes.get(*i as usize).map(|class| &class.label);
+        listed.sort_few_by_key(|i| held.iter().position(|row| Some(row) == label(i)).unwrap_or(held.len()));
+    }
 }
 
 /// Returns the memory of some classes together.
@@ -271,6 +301,23 @@ mod tests {
             Classes { query: ClassesQuery { color_by: ColorBy::Site, ..by_size.query.clone() }, ..by_size };
         others.classes[1].stack = None;
         assert_eq!(ranked(&others), [2, 3, 0, 1], "what is left of the call sites is last, however much it is");
+    }
+
+    #[test]
+    fn rows_under_the_pointer_stay_in_place() {
+        let class = |label: &str| Class { label: label.to_owned(), paint: Paint::OTHER, stack: Some(1), peak_bytes: 0 };
+        let moments = Moments { at: 0, since: None };
+        let query = ClassesQuery { moments, color_by: ColorBy::Site, filter: Vec::new(), highlight: None };
+        let classes = Classes { query, classes: ["a", "b", "c"].map(class).into(), memory: Vec::new() };
+        let check = |held: Option<&[&str]>, wanted: [u32; 3]| {
+            let held = held.map(|held| held.iter().map(|row| (*row).to_owned()).collect::<Vec<_>>());
+            let mut listed = [2, 0, 1];
+            hold(&mut listed, &classes, held.as_deref());
+            assert_eq!(listed, wanted);
+        };
+        check(None, [2, 0, 1]);
+        check(Some(&["b", "c"]), [1, 2, 0]);
+        check(Some(&["gone", "b"]), [1, 2, 0]);
     }
 
     #[test]

@@ -208,7 +208,6 @@ pub fn VerdictSection() -> Html {
                 { "Verdict" }
                 if several { <span class="remark">{ format!(" device {}", diagnosis.device) }</span> }
             </h2>
-            <p><b>{ unbroken(&verdict.headline) }</b></p>
             { words(&verdict.sentence, verdict.line.as_deref()) }
             { line(&model, verdict) }
             { failure.map(|failure| holder(&model, failure, Some(verdict))).unwrap_or_default() }
@@ -266,6 +265,7 @@ fn line(model: &ModelHandle, verdict: &Verdict) -> Html {
         Cause::Leak => "Keeps what it allocates: ",
         Cause::None if verdict.is_growing => "Keeps what it allocates: ",
         Cause::Spike => "Brief spike from ",
+        Cause::Fragmented if verdict.is_one_of_many => "In the way, among others: ",
         Cause::Fragmented => "Most in the way: ",
         _ => "Held most: ",
     };
@@ -371,7 +371,7 @@ fn fix(tries: &Tries, line: Option<&str>) -> Html {
         None => return Html::default(),
         Some(first) if first.setting().is_none() => html! { <>{ "Try: " }{ marked(&first.text, line) }</> },
         Some(first) => {
-            html! { <>{ if first.checked { "Fix, checked on this trace: " } else { "Try: " } }{ code(first) }</> }
+            html! { <>{ if first.checked { "Serves this request, checked: " } else { "Try: " } }{ code(first) }</> }
         }
     };
     html! { <p class="verdict-fix dim" data-testid="verdict-fix">{ what }</p> }
