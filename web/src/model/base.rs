@@ -1,7 +1,7 @@
 //! The run that the current one is compared with.
 
-use query::ComparedMoment;
 use query::link::{BaseRun, RunId};
+use query::{ComparedMoment, DeviceSummary};
 
 use super::state::{FileEntry, FileKey, Model, Phase};
 use super::view::Tab;
@@ -89,6 +89,18 @@ impl Model {
         }
     }
 
+    /// Compares two runs at their peaks if one of them ran out of memory and the other did not: in the steps that both have, the one
+    /// that failed may have been the smaller one.
+    pub(super) fn choose_moment(&mut self) {
+        let Some((key, device)) = self.shown_base() else { return };
+        let failed = |device: Option<&DeviceSummary>| device.map(|device| device.decisive_oom.is_some());
+        let base = self.entry(key).and_then(|file| file.summary()?.devices.get(device as usize));
+        let [own, base] = [failed(self.device()), failed(base)];
+        if own != base && base.is_some() && self.view.settings.compared_moment == ComparedMoment::Common {
+            self.view.settings.compared_moment = ComparedMoment::Peak;
+        }
+    }
+
     /// Gives the base the cursor that a link says it has, once it is open.
     pub(super) fn settle_base(&mut self) {
         let Some((cursor, (key, device))) = self.view.base_cursor.zip(self.base()) else { return };
@@ -137,10 +149,35 @@ mod tests {
 
     use super::*;
     use crate::model::testing::{added, after, read};
-    use crate::model::{Action, Setting, Tab, update};
+    use crate::model::{Action, Setting, Shared, Tab, update};
 
     fn two() -> Model {
         after([added(0, "a"), read(0, &[10, 20]), added(1, "b"), read(1, &[30]), Action::SelectFile(FileKey(1))])
+    }
+
+    #[test]
+    fn runs_of_which_one_failed_are_compared_at_their_peaks_unless_another_moment_was_chosen() {
+        let moment = |failed: &[usize], before: Option<ComparedMoment>| {
+            let mut model = two();
+            for file in failed {
+                if let Some(Phase::Ready { summary, .. }) = model.files.get_mut(*file).map(|file| &mut file.phase) {
+                    let mut with = (**summary).clone();
+                    with.devices.iter_mut().for_each(|device| device.decisive_oom = Some(7));
+                    *summary = Shared::new(with);
+                }
+            }
+            let set = before.map(|moment| Action::Set(Setting::ComparedMoment(moment)));
+            let actions = set.into_iter().chain([Action::SetTab(Tab::Compare)]);
+            actions.fold(model, |model, action| update(&model, action)).view.settings.compared_moment
+        };
+        assert_eq!([moment(&[], None), moment(&[0, 1], None)], [ComparedMoment::Common; 2]);
+        assert_eq!([moment(&[0], None), moment(&[1], None)], [ComparedMoment::Peak; 2]);
+        assert_eq!(moment(&[1], Some(ComparedMoment::End)), ComparedMoment::End);
+        // Chosen again while it is shown.
+        let mut shown = update(&two(), Action::SetTab(Tab::Compare));
+        crate::model::testing::add_oom(&mut shown);
+        let again = update(&shown, Action::SetTab(Tab::Compare));
+        assert_eq!(again.view.settings.compared_moment, ComparedMoment::Common);
     }
 
     #[test]

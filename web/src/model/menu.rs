@@ -12,7 +12,7 @@ pub enum Subject {
     Segment(u32, Address),
     /// The event that leads to a position.
     Event(u32),
-    /// A moment of the overview, by its position.
+    /// A moment of a picture over time, by its position.
     Moment(u32),
     /// A box of the flame graph.
     Frame {

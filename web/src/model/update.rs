@@ -33,6 +33,7 @@ const SHARED: &str = "Shared trace";
 pub fn update(model: &Model, action: Action) -> Model {
     let mut next = model.clone();
     let is_gesture = action.is_gesture();
+    let begins_comparison = matches!(action, Action::SetTab(Tab::Compare) | Action::SetBase(..));
     next.preferences.hear(&action);
     if matches!(action, Action::SetSplit(None)) {
         next.preferences.keep_split(model.view.split);
@@ -224,6 +225,9 @@ pub fn update(model: &Model, action: Action) -> Model {
         other => change_view(&mut next, other),
     }
     next.settle_base();
+    if begins_comparison && next.shown_base() != model.shown_base() {
+        next.choose_moment();
+    }
     // However its dialog was closed.
     if next.dialog != Some(Dialog::Offer) {
         next.offer = None;

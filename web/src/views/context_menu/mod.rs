@@ -193,7 +193,7 @@ fn of_event_of(model: &ModelHandle, state: &StateAt, detail: &AllocationDetail) 
     Known { title: of_moment.title, bytes: of_moment.bytes, pin: of_moment.pin, ..of_allocation(model, detail) }
 }
 
-/// Says what is at a moment of the overview.
+/// Says what is at a moment.
 fn moment_title(model: &ModelHandle, state: &StateAt) -> String {
     let Some(device) = model.device() else { return String::new() };
     let at = Count(state.position.into());

@@ -249,7 +249,7 @@ impl Gestures for PointerHandler {
         let selection = self.selection(hover);
         let is_block = matches!(hover.thing, Thing::Allocation(_) | Thing::Class(_) | Thing::Sum(_));
         let of_block = selection.filter(|_| is_block).and_then(|selection| Subject::of(selection, hover.position));
-        // Elsewhere, the menu is about the event at that moment.
-        of_block.or_else(|| (hover.position > 0).then_some(Subject::Event(hover.position)))
+        // Elsewhere the menu is of the moment: the event that happened then is not what is under the pointer.
+        of_block.or_else(|| (hover.position > 0).then_some(Subject::Moment(hover.position)))
     }
 }

@@ -138,7 +138,7 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
                 { plot(groups, advice.conf.as_deref()) }
             }
             if !groups.is_empty() {
-                <p class="quiet">{ "What serves the goal best comes first." }</p>
+                <p class="quiet">{ order_of(tuned.tuning.goal) }</p>
                 { scroller("Table of settings", html! {
                     <table class="whatif-table" data-testid="tune-groups">
                         <thead><tr>
@@ -164,6 +164,15 @@ fn found(model: &ModelHandle, tuned: &Tuned, shows_all: &UseStateHandle<bool>) -
 /// Returns whether there is a run under settings.
 fn is_run(model: &ModelHandle, conf: &str) -> bool {
     model.whatif().is_some_and(|whatif| whatif.runs.iter().any(|run| run.conditions.conf == conf))
+}
+
+/// Returns what the table is ordered by.
+const fn order_of(goal: Goal) -> &'static str {
+    match goal {
+        Goal::Reserved => "The least reserved memory first.",
+        Goal::Calls => "The fewest driver calls first.",
+        Goal::Fit => "What fits first: with hardly a retry, then with the fewest settings.",
+    }
 }
 
 /// Returns a callback that adds a run under settings.
