@@ -28,12 +28,12 @@ const MEASURES: [(Measure, &str, &str); 11] = [
     (Measure::Rounding, "Rounding", "Bytes that active blocks have beyond what was requested"),
     (
         Measure::LargestServableSmall,
-        "Largest usable gap, small",
+        "Largest gap for small requests",
         "The largest request up to 1 MiB that is served without the driver",
     ),
     (
         Measure::LargestServableLarge,
-        "Largest usable gap, large",
+        "Largest gap for large requests",
         "The largest request above 1 MiB that is served without the driver",
     ),
     (Measure::LargestGap, "Largest gap", "Bytes of the largest free gap"),
@@ -41,7 +41,7 @@ const MEASURES: [(Measure, &str, &str); 11] = [
     (
         Measure::UnusableShare,
         "Outside the largest gap",
-        "1 − largest usable gap ÷ free: the share of the free bytes that no single request can use",
+        "1 − largest gap for a request ÷ free: the share of the free bytes that no single request can use",
     ),
     (
         Measure::FragmentationIndex,
