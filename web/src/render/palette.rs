@@ -101,7 +101,7 @@ impl Palette {
             culprit: Rgb::oklch(0.68, 0.27, 345.0),
             culprit_line: None,
             line_colors: LineColors::default(),
-            slots: slots([0.71, 0.64, 0.78], 0.105),
+            slots: slots([0.71, 0.644, 0.776], 0.105),
             ramp: ramp(0.36, 0.97),
             categories: CATEGORIES.map(|(hue, chroma, dark, _)| Rgb::oklch(dark, chroma, hue)),
             other: Rgb::hex(0x7d_85_91),
@@ -202,9 +202,9 @@ impl Palette {
 
 /// All shades of the slots.
 const SHADES: usize = Paint::SLOTS as usize * 2;
-/// How much darker the first shade of a slot is than its middle, and how much lighter the second one. Less than a fourth of the
-/// distance between two lightnesses: shades of two slots are further apart than those of one.
-const SHADE: f32 = 0.0145;
+/// How much darker the first shade of a slot is than its middle, and how much lighter the second one; and how many degrees of hue they
+/// lie to its sides. Less than between two slots.
+const SHADE: (f32, f32) = (0.0125, 3.0);
 
 /// Returns which shade of its slot a code has, by a bit of the line's hash: the one that tells most of the largest lines of public
 /// snapshots apart (22 of 30 pairs in 31 files).
@@ -217,8 +217,8 @@ fn shade(code: Paint) -> usize {
 fn slots(lightness: [f32; 3], chroma: f32) -> [Rgb; SHADES] {
     std::array::from_fn(|i| {
         let (slot, is_second) = (i % usize::from(Paint::SLOTS), i >= usize::from(Paint::SLOTS));
-        let shade = if is_second { SHADE } else { -SHADE };
-        Rgb::oklch(lightness[slot % 3] + shade, chroma, HUES[slot % HUES.len()])
+        let sign = if is_second { 1.0 } else { -1.0 };
+        Rgb::oklch(lightness[slot % 3] + sign * SHADE.0, chroma, HUES[slot % HUES.len()] + sign * SHADE.1)
     })
 }
 
