@@ -130,7 +130,7 @@ impl Palette {
             culprit: Rgb::oklch(0.6, 0.27, 345.0),
             culprit_line: None,
             line_colors: LineColors::default(),
-            slots: slots([0.66, 0.59, 0.73], 0.105),
+            slots: slots([0.66, 0.597, 0.723], 0.105),
             ramp: ramp(0.25, 0.88),
             categories: CATEGORIES.map(|(hue, chroma, _, light)| Rgb::oklch(light, chroma, hue)),
             other: Rgb::hex(0x8a_91_9b),
@@ -204,7 +204,7 @@ impl Palette {
 const SHADES: usize = Paint::SLOTS as usize * 2;
 /// How much darker the first shade of a slot is than its middle, and how much lighter the second one; and how many degrees of hue they
 /// lie to its sides. Less than between two slots.
-const SHADE: (f32, f32) = (0.0125, 3.0);
+const SHADE: (f32, f32) = (0.0128, 2.5);
 
 /// Returns which shade of its slot a code has, by a bit of the line's hash: the one that tells most of the largest lines of public
 /// snapshots apart (22 of 30 pairs in 31 files).
