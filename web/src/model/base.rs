@@ -90,13 +90,15 @@ impl Model {
     }
 
     /// Compares two runs at their peaks if one of them ran out of memory and the other did not: in the steps that both have, the one
-    /// that failed may have been the smaller one.
+    /// that failed may have been the smaller one. A file and its run under other settings have the same requests at every step.
     pub(super) fn choose_moment(&mut self) {
-        let Some((key, device)) = self.shown_base() else { return };
+        let Some(((key, device), file)) = self.shown_base().zip(self.file()) else { return };
         let failed = |device: Option<&DeviceSummary>| device.map(|device| device.decisive_oom.is_some());
-        let base = self.entry(key).and_then(|file| file.summary()?.devices.get(device as usize));
+        let Some(other) = self.entry(key) else { return };
+        let base = other.summary().and_then(|summary| summary.devices.get(device as usize));
         let [own, base] = [failed(self.device()), failed(base)];
-        if own != base && base.is_some() && self.view.settings.compared_moment == ComparedMoment::Common {
+        let are_alike = is_run_of(&file.name, &other.name) || is_run_of(&other.name, &file.name);
+        if own != base && base.is_some() && !are_alike && self.view.settings.compared_moment == ComparedMoment::Common {
             self.view.settings.compared_moment = ComparedMoment::Peak;
         }
     }
@@ -126,6 +128,11 @@ impl Model {
         };
         Some(BaseRun { device, id, name: file.name.clone() })
     }
+}
+
+/// Returns whether a file is a run of What-if of another, by their names.
+fn is_run_of(run: &str, file: &str) -> bool {
+    run.strip_prefix(file.strip_suffix(".vramscope").unwrap_or(file)).is_some_and(|rest| rest.starts_with(" with "))
 }
 
 /// Returns whether a file can be compared, once it has been read.
@@ -173,6 +180,8 @@ mod tests {
         assert_eq!([moment(&[], None), moment(&[0, 1], None)], [ComparedMoment::Common; 2]);
         assert_eq!([moment(&[0], None), moment(&[1], None)], [ComparedMoment::Peak; 2]);
         assert_eq!(moment(&[1], Some(ComparedMoment::End)), ComparedMoment::End);
+        let run = "a with expandable_segments:True.vramscope";
+        assert_eq!(["a.vramscope", "a", "b"].map(|file| is_run_of(run, file)), [true, true, false]);
         // Chosen again while it is shown.
         let mut shown = update(&two(), Action::SetTab(Tab::Compare));
         crate::model::testing::add_oom(&mut shown);

@@ -78,7 +78,7 @@ pub fn Legend() -> Html {
     let peak_in_view = use_peak_in_view(&model);
     let in_view = use_answer(peak_in_view);
     let is_open = use_state_eq(|| true);
-    let held = use_mut_ref(|| None::<Vec<String>>);
+    let held = use_mut_ref(|| (false, Vec::new()));
     let toggle = {
         let is_open = is_open.clone();
         Callback::from(move |_| is_open.set(!*is_open))
@@ -106,25 +106,24 @@ pub fn Legend() -> Html {
     let listing = model.view.settings.listing;
     let in_view = in_view.filter(|_| listing == Listing::AtCursor);
     let mut listed = listed(classes, in_view);
-    hold(&mut listed, classes, held.borrow().as_deref());
+    if held.borrow().0 {
+        hold(&mut listed, classes, &held.borrow().1);
+    }
     let (rows, rest) = match classes.query.color_by {
         // A scale is whole.
         ColorBy::Size | ColorBy::Lifetime => (&*listed, &[][..]),
         _ => shortened(&listed),
     };
     let all_in_table = sends(&model, Action::SetTab(Tab::Allocations));
+    held.borrow_mut().1 = rows.iter().map(|i| stack_of(classes, *i)).collect();
     let onpointerenter = {
         let held = Rc::clone(&held);
-        let labels: Vec<String> =
-            rows.iter().filter_map(|i| classes.classes.get(*i as usize)).map(|class| class.label.clone()).collect();
-        Callback::from(move |_: PointerEvent| {
-            held.borrow_mut().get_or_insert_with(|| labels.clone());
-        })
+        Callback::from(move |_: PointerEvent| held.borrow_mut().0 = true)
     };
     let onpointerleave = {
         let unhint = hints(&model, None);
         Callback::from(move |event: PointerEvent| {
-            *held.borrow_mut() = None;
+            held.borrow_mut().0 = false;
             unhint.emit(event);
         })
     };
@@ -196,12 +195,13 @@ fn shortened(listed: &[u32]) -> (&[u32], &[u32]) {
     listed.split_at(if listed.len() > ROWS + 1 { ROWS } else { listed.len() })
 }
 
-/// Puts the rows that are under the pointer first, in the order that they had when it came, so that none moves away from it.
-fn hold(listed: &mut [u32], classes: &Classes, held: Option<&[String]>) {
-    if let Some(held) = held {
-        let label = |i: &u32| classes.classes.get(*i as usize).map(|class| &class.label);
-        listed.sort_few_by_key(|i| held.iter().position(|row| Some(row) == label(i)).unwrap_or(held.len()));
-    }
+/// Puts the rows that are under the pointer first, in the order that they have, so that none moves away from it.
+fn hold(listed: &mut [u32], classes: &Classes, held: &[Option<u32>]) {
+    listed.sort_few_by_key(|i| held.iter().position(|row| *row == stack_of(classes, *i)).unwrap_or(held.len()));
+}
+
+fn stack_of(classes: &Classes, i: u32) -> Option<u32> {
+    classes.classes.get(i as usize).and_then(|class| class.stack)
 }
 
 /// Returns the memory of some classes together.
@@ -305,19 +305,15 @@ mod tests {
 
     #[test]
     fn rows_under_the_pointer_stay_in_place() {
-        let class = |label: &str| Class { label: label.to_owned(), paint: Paint::OTHER, stack: Some(1), peak_bytes: 0 };
+        let class = |stack| Class { label: String::new(), paint: Paint::OTHER, stack: Some(stack), peak_bytes: 0 };
         let moments = Moments { at: 0, since: None };
         let query = ClassesQuery { moments, color_by: ColorBy::Site, filter: Vec::new(), highlight: None };
-        let classes = Classes { query, classes: ["a", "b", "c"].map(class).into(), memory: Vec::new() };
-        let check = |held: Option<&[&str]>, wanted: [u32; 3]| {
-            let held = held.map(|held| held.iter().map(|row| (*row).to_owned()).collect::<Vec<_>>());
+        let classes = Classes { query, classes: [7, 8, 9].map(class).into(), memory: Vec::new() };
+        for (held, wanted) in [([8, 9], [1, 2, 0]), ([5, 8], [1, 2, 0]), ([9, 7], [2, 0, 1])] {
             let mut listed = [2, 0, 1];
-            hold(&mut listed, &classes, held.as_deref());
+            hold(&mut listed, &classes, &held.map(Some));
             assert_eq!(listed, wanted);
-        };
-        check(None, [2, 0, 1]);
-        check(Some(&["b", "c"]), [1, 2, 0]);
-        check(Some(&["gone", "b"]), [1, 2, 0]);
+        }
     }
 
     #[test]
