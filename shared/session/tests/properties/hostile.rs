@@ -231,7 +231,7 @@ fn other_files_are_recognized() {
         ("packed nothing", &gzip(b""), "compressed and empty"),
         ("a broken gzip", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff", "gzip is damaged"),
         ("a cut gzip", b"\x1f\x8b\x08", "truncated before anything"),
-        ("another pickle", b"\x80\x04}\x8c\x01ak\x01s.", "is not an opcode"),
+        ("another pickle", b"\x80\x04}\x8c\x01ak\x01s.", "the byte 0x6b is no instruction"),
         ("another dict", b"\x80\x04}\x8c\x01aK\x01s.", "neither segments nor device_traces"),
         ("a list of numbers", b"[1, 2, 3]", "The file begins with “[1, 2, 3]”."),
         ("a list of lists", b"[[1], 2]", "neither segments nor device_traces"),
