@@ -22,6 +22,8 @@ pub(super) struct Notes<'a> {
     /// The last top-level key.
     pub(super) last_key: Option<StrId>,
     pub(super) malformed: u64,
+    /// The number of those among them that stand for segments and traces.
+    pub(super) misfits: u64,
     /// The number of annotations of devices that have neither segments nor entries.
     pub(super) homeless_annotations: u64,
 }

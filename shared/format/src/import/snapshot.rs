@@ -40,6 +40,10 @@ pub(super) fn assemble(read: Read<'_>) -> Result<(Snapshot, Vec<Finding>), Impor
     let pairs = top(&mut builder, root, stop.is_some())?;
     let end = if let Some(Stop::Cut(byte)) = stop { byte } else { 0 };
     let snapshot = read_top(builder, &pairs, &mut notes).map_err(|fault| fault.at("snapshot", end))?;
+    let is_empty = snapshot.devices.is_empty() && snapshot.host.segments.is_empty() && snapshot.host.events.is_empty();
+    if is_empty && notes.misfits > 0 {
+        return Err(ImportError::NotASnapshot("its segments or device_traces are those of another kind of file"));
+    }
     let findings = findings::findings(&snapshot, &notes);
     Ok((snapshot, findings))
 }
@@ -75,6 +79,7 @@ fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes<'_>
     let mut annotations = Vec::new();
     let mut snapshot = Snapshot::default();
     for (key, value) in entries(pairs) {
+        let before = builder.malformed;
         match key {
             keywords::SEGMENTS => read_segments(&mut builder, value, &mut |device, segment| {
                 devices.entry(device).segments.push(segment);
@@ -87,6 +92,9 @@ fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes<'_>
             }
             keywords::HOST_TRACES => lists.push((None, rows(&mut builder, value))),
             _ => {}
+        }
+        if matches!(key, keywords::SEGMENTS | keywords::DEVICE_TRACES) {
+            notes.misfits += builder.malformed - before;
         }
         snapshot.marks.annotations |= key == keywords::EXTERNAL_ANNOTATIONS;
         snapshot.marks.host |= key == keywords::HOST_SEGMENTS;
