@@ -44,14 +44,9 @@ pub(super) struct Notes {
 
 impl Session {
     /// Builds the session of an imported file. Calls `progress` with the share that is done, from 0 to 1.
-    pub fn build(imported: Imported, progress: &mut dyn FnMut(f32)) -> Self {
-        let Imported { format, protocol, mut snapshot, findings, header } = imported;
-        // The segments of a snapshot are those after its last event, which may be missing. A recording has states among
-        // its events.
-        if header.is_none() && lacks_end(&findings) {
-            let Snapshot { devices, tags, settings, .. } = &mut snapshot;
-            devices.iter_mut().for_each(|trace| replay::end_of_part(trace, tags, settings));
-        }
+    pub fn build(mut imported: Imported, progress: &mut dyn FnMut(f32)) -> Self {
+        imported.derive_end();
+        let Imported { format, protocol, snapshot, findings, header } = imported;
         let format = match protocol {
             Some(protocol) => format.to_string().replacen("pickle", &format!("pickle (protocol {protocol})"), 1),
             None => format.to_string(),

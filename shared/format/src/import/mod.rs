@@ -30,7 +30,7 @@ use self::zstd::Zstd;
 use crate::Header;
 use crate::pickle::{Machine, PICKLE, Unpickled};
 use crate::recording::Decoder;
-use query::finding::Finding;
+use query::finding::{Finding, lacks_end};
 use trace::Snapshot;
 use trace::limits::ImportLimits;
 use trace::narrow::length;
@@ -89,6 +89,17 @@ pub struct Imported {
     pub findings: Vec<Finding>,
     /// The header, for a recording.
     pub header: Option<Header>,
+}
+
+impl Imported {
+    /// Derives the segments of a snapshot whose end was not read from its events: those in the file are of a later moment. A
+    /// recording has states among its events, and derives them when it is read.
+    pub fn derive_end(&mut self) {
+        if self.header.is_none() && lacks_end(&self.findings) {
+            let Snapshot { devices, tags, settings, .. } = &mut self.snapshot;
+            devices.iter_mut().for_each(|trace| replay::end_of_part(trace, tags, settings));
+        }
+    }
 }
 
 impl Importer {
