@@ -53,7 +53,10 @@ pub(super) fn read_from(path: &Path, mut input: impl Read) -> Result<Imported, S
         });
     }
     progress.show(|| format!("Reading {shown}: its last parts"));
-    importer.finish().map_err(|error| error.to_string())
+    let mut imported = importer.finish().map_err(|error| error.to_string())?;
+    // Commands tell the same as the page, whose sessions do this, too.
+    imported.derive_end();
+    Ok(imported)
 }
 
 /// Reads a whole file of at most `most` bytes when it is decompressed. Of a longer one that is not compressed, a byte more than

@@ -1,7 +1,7 @@
 //! The first findings about a device: lost history, and events that contradict each other. All other findings are made
 //! by [`doctor`].
 
-use query::finding::{Finding, FindingCode, Integrity};
+use query::finding::{Finding, FindingCode, Integrity, lacks_end};
 use replay::{Mismatches, Replay};
 use trace::DeviceTrace;
 use trace::totals::Totals;
@@ -10,9 +10,8 @@ use trace::units::{Bytes, Count};
 /// Returns the findings about one device. `start` is what the allocator held before the first event; `known` are the
 /// findings of the import.
 pub fn findings(trace: &DeviceTrace, replay: &Replay, start: &Totals, known: &[Finding]) -> Vec<Finding> {
-    // The start is rebuilt from the end, so that of a trace that is cut off is wrong.
-    let integrity = Integrity::of(known);
-    findings_of(trace, replay, (!integrity.is_cut).then_some(start), integrity)
+    // The start is rebuilt from the end, so that of a trace without its end is wrong.
+    findings_of(trace, replay, (!lacks_end(known)).then_some(start), Integrity::of(known))
 }
 
 /// Returns the findings about one device. Without a `start`, lost history is not reported.

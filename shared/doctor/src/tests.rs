@@ -13,6 +13,19 @@ fn diagnosis(lines: &str, capacity: Option<u64>) -> Diagnosis {
     diagnose(&test_case.case())
 }
 
+#[test]
+fn a_file_whose_history_is_damaged_is_not_said_to_have_none() {
+    let test_case = TestCase::new("");
+    for (integrity, want) in [
+        (Integrity::default(), "There is no history, so"),
+        (Integrity { is_damaged: true, is_cut: false }, "No history could be read from the damaged file, so"),
+        (Integrity { is_damaged: true, is_cut: true }, "The file ends before its first event, so"),
+    ] {
+        let found = diagnose(&Case { integrity, ..test_case.case() });
+        assert!(found.verdict.sentence.starts_with(want), "{}", found.verdict.sentence);
+    }
+}
+
 /// A segment of `mib` MiB at `0x10000000`.
 fn segment(mib: u64) -> String {
     format!("segment_alloc 0x10000000 {}\n", mib * MIB)

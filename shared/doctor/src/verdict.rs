@@ -407,6 +407,12 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
             return Verdict { headline, sentence: start + ".", ..Verdict::default() };
         }
         (headline, start)
+    } else if !has_history && case.integrity.is_damaged {
+        let headline = format!("Damaged: {} allocated, {} reserved", Bytes(totals.allocated), Bytes(totals.reserved));
+        (
+            headline,
+            "No history could be read from the damaged file, so whether a request failed is not known".to_owned(),
+        )
     } else if !has_history {
         let headline =
             format!("No history: {} allocated, {} reserved", Bytes(totals.allocated), Bytes(totals.reserved));

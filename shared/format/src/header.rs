@@ -57,7 +57,7 @@ impl Header {
 /// Something that was wrong with a file that was copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fault {
-    /// Whether the end of the file was missing.
+    /// Whether the end of the file was missing, or not read because of damage before it.
     pub is_cut: bool,
     /// One or two sentences about the file.
     pub message: String,

@@ -128,7 +128,10 @@ impl<T: Target> JsonReader<T> {
                 self.token = Token::Word;
                 return self.word(ahead);
             }
-            _ => return Err(damaged(format!("unexpected character (0x{byte:02x})"))),
+            _ if byte.is_ascii_graphic() => {
+                return Err(damaged(format!("“{}” is not expected there", char::from(byte))));
+            }
+            _ => return Err(damaged(format!("the byte 0x{byte:02x} is not expected there"))),
         }
         Ok(1)
     }
@@ -219,7 +222,7 @@ fn scalar(word: &[u8]) -> Checked<Value> {
         "Infinity" => Value::Float(f64::INFINITY),
         "-Infinity" => Value::Float(f64::NEG_INFINITY),
         _ if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => {
-            return Err(damaged("an unknown word"));
+            return Err(damaged("a word is neither a number nor true, false or null"));
         }
         _ => {
             if let Ok(n) = text.parse() {

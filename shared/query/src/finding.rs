@@ -64,6 +64,8 @@ pub enum FindingCode {
     IneffectiveSetting,
     /// Names of stacks were lost to damage of a recording; the events that have them were not.
     NamesLost,
+    /// The file is damaged; what precedes the damage was read, and nothing behind it.
+    Damaged,
 }
 
 impl FindingCode {
@@ -96,6 +98,7 @@ impl FindingCode {
             Self::OtherProcess => "other_process",
             Self::IneffectiveSetting => "ineffective_setting",
             Self::NamesLost => "names_lost",
+            Self::Damaged => "damaged",
         }
     }
 
@@ -119,7 +122,8 @@ impl FindingCode {
             | Self::Spike
             | Self::OtherProcess
             | Self::IneffectiveSetting
-            | Self::NamesLost => Severity::Warning,
+            | Self::NamesLost
+            | Self::Damaged => Severity::Warning,
             Self::StateOnly | Self::UnknownAction | Self::NotShown | Self::Growth => Severity::Note,
         }
     }
@@ -138,8 +142,15 @@ impl Integrity {
     /// Returns what a file lacks that has these findings.
     pub fn of(findings: &[Finding]) -> Self {
         let has = |code| findings.iter().any(|finding| finding.code == code);
-        Self { is_cut: has(FindingCode::Truncated), is_damaged: has(FindingCode::Malformed) }
+        let is_damaged = has(FindingCode::Malformed) || has(FindingCode::Damaged);
+        Self { is_cut: has(FindingCode::Truncated), is_damaged }
     }
+}
+
+/// Returns whether the end of a file that has these findings was not read: it is missing, or lies behind damage. Then the trace
+/// ends before the state that a snapshot tells.
+pub fn lacks_end(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| matches!(finding.code, FindingCode::Truncated | FindingCode::Damaged))
 }
 
 /// How much a finding matters. It orders findings, worst first.
@@ -355,6 +366,6 @@ mod tests {
     fn codes_keep_their_numbers() {
         let codes = [FindingCode::Truncated, FindingCode::OutOfMemory, FindingCode::Leak, FindingCode::Waiting];
         assert_eq!(codes.map(|code| code as u32), [0, 7, 10, 15]);
-        assert_eq!(FindingCode::NamesLost as u32, 22);
+        assert_eq!([FindingCode::NamesLost, FindingCode::Damaged].map(|code| code as u32), [22, 23]);
     }
 }

@@ -13,7 +13,7 @@ use analysis::site::{SiteInput, Sites};
 use analysis::usage::Usage;
 use format::Header;
 use format::import::Imported;
-use query::finding::{Finding, Integrity};
+use query::finding::{Finding, Integrity, lacks_end};
 use query::folding::Overrides;
 use query::own_rules::{OwnRules, UserRules};
 use query::{Answer, DeviceSummary, Query, Registered, Summary};
@@ -44,14 +44,9 @@ pub(super) struct Notes {
 
 impl Session {
     /// Builds the session of an imported file. Calls `progress` with the share that is done, from 0 to 1.
-    pub fn build(imported: Imported, progress: &mut dyn FnMut(f32)) -> Self {
-        let Imported { format, protocol, mut snapshot, findings, header } = imported;
-        // The segments of a snapshot are those after its last event, which may be missing. A recording has states among
-        // its events.
-        if header.is_none() && Integrity::of(&findings).is_cut {
-            let Snapshot { devices, tags, settings, .. } = &mut snapshot;
-            devices.iter_mut().for_each(|trace| replay::end_of_part(trace, tags, settings));
-        }
+    pub fn build(mut imported: Imported, progress: &mut dyn FnMut(f32)) -> Self {
+        imported.derive_end();
+        let Imported { format, protocol, snapshot, findings, header } = imported;
         let format = match protocol {
             Some(protocol) => format.to_string().replacen("pickle", &format!("pickle (protocol {protocol})"), 1),
             None => format.to_string(),
@@ -72,8 +67,8 @@ impl Session {
             done += 1.0;
             progress(done / steps);
         };
-        // A start that was derived from a truncated trace is not the start of the recording.
-        let integrity = Integrity::of(&found);
+        // A start that was derived from a trace without its end is not the start of the recording.
+        let has_start = !lacks_end(&found);
         let mut devices = Vec::new();
         for trace in &snapshot.devices {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
@@ -87,7 +82,7 @@ impl Session {
         let (sites, category_rules) = (Sites::default(), UserRules::default());
         let mut session = Self { snapshot, summary, sites, devices, category_rules, header: None };
         session.extend_sites();
-        session.summarize(found, |_, _| Notes { losses: None, has_start: !integrity.is_cut });
+        session.summarize(found, |_, _| Notes { losses: None, has_start });
         step();
         session
     }

@@ -195,10 +195,14 @@ fn the_exit_code_tells_what_was_read() -> Result<()> {
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let (quiet, cut, stub, empty, noise) =
         (file("quiet.pickle"), file("cut.pickle"), file("stub.pickle"), file("empty.txt"), file("noise.bin"));
+    let (damaged, transcript) = (file("damaged.pickle"), file("transcript.json"));
     program::run(&["run", "transformer", "--steps", "2", "--out", &quiet])?;
     let whole = fs::read(&quiet)?;
     fs::write(&cut, &whole[..whole.len() * 2 / 3])?;
     fs::write(&stub, &whole[..100])?;
+    let middle = whole.len() / 2;
+    fs::write(&damaged, [&whole[..middle], &[0xff; 400], &whole[middle + 400..]].concat())?;
+    fs::write(&transcript, r#"{"segments": [{"id": 0, "start": 0.5}, {"id": 1}]}"#)?;
     fs::write(&empty, "")?;
     fs::write(&noise, (0..200_000_u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect::<Vec<u8>>())?;
     let inside = folder.join("").to_string_lossy().into_owned();
@@ -208,6 +212,8 @@ fn the_exit_code_tells_what_was_read() -> Result<()> {
         (&[&quiet], b"", 0, "No request failed"),
         // What is left of a file is examined, and it says so.
         (&[&cut], b"", 0, "The file is truncated"),
+        (&[&damaged], b"", 0, "The file is damaged at byte "),
+        (&[&transcript], b"", 2, "Not a PyTorch memory snapshot"),
         (&[&stub], b"", 2, "The file is truncated"),
         (&["-"], &whole[..100], 2, "The file is truncated"),
         (

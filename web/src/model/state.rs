@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use query::diagnosis::{Cause, Diagnosis, FailedRequest};
-use query::finding::Integrity;
+use query::finding::{Integrity, lacks_end};
 use query::link::{FileHash, Link, Read};
 use query::own_rules::OwnRules;
 use query::sweep::SweepPicture;
@@ -411,10 +411,10 @@ impl Model {
         self.file().and_then(FileEntry::summary)
     }
 
-    /// Returns whether the end of the file is missing, which a running job has not written yet.
+    /// Returns whether the end of the file was not read: it is missing, or lies behind damage. A running job has not written it yet.
     pub fn is_cut_off(&self) -> bool {
         let is_open = self.live().is_some_and(Live::is_open);
-        !is_open && self.shared_summary().is_some_and(|summary| summary.integrity().is_cut)
+        !is_open && self.shared_summary().is_some_and(|summary| lacks_end(&summary.findings))
     }
 
     /// Returns the current device.

@@ -68,7 +68,11 @@ impl Origin {
 fn damage(summary: &Summary, is_running: bool) -> Vec<String> {
     let is_damage = |code: FindingCode| match code {
         FindingCode::Truncated => !is_running,
-        FindingCode::EventsLost | FindingCode::NamesLost | FindingCode::Malformed | FindingCode::Inconsistent => true,
+        FindingCode::EventsLost
+        | FindingCode::NamesLost
+        | FindingCode::Malformed
+        | FindingCode::Damaged
+        | FindingCode::Inconsistent => true,
         _ => false,
     };
     let found = summary.findings.iter().filter(|finding| is_damage(finding.code));

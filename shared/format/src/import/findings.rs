@@ -2,7 +2,10 @@
 //! history, contradictions) are in `analysis::findings`.
 
 use super::format::Compression;
+use super::gzip::GZIP;
 use super::rest::Rest;
+use super::snapshot::Stop;
+use super::zstd::ZSTD;
 use crate::values::keywords;
 use query::finding::{Finding, FindingCode, unknown_actions};
 use trace::Snapshot;
@@ -12,13 +15,15 @@ use trace::units::{Count, counted, counted_as};
 
 /// Observations made while reading.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
-    /// Where the (decompressed) file is truncated, if it is.
-    pub(super) cut_at: Option<u64>,
+pub(super) struct Notes<'a> {
+    /// Why the end of the snapshot was not read, if it was not.
+    pub(super) stop: Option<Stop<'a>>,
     pub(super) is_packed: bool,
     /// The last top-level key.
     pub(super) last_key: Option<StrId>,
     pub(super) malformed: u64,
+    /// The number of those among them that stand for segments and traces.
+    pub(super) misfits: u64,
     /// The number of annotations of devices that have neither segments nor entries.
     pub(super) homeless_annotations: u64,
 }
@@ -92,10 +97,10 @@ impl Ended {
 }
 
 /// Returns all findings, the most serious first.
-pub(super) fn findings(snapshot: &Snapshot, notes: &Notes) -> Vec<Finding> {
+pub(super) fn findings(snapshot: &Snapshot, notes: &Notes<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    findings.extend(truncated(snapshot, notes));
-    if notes.cut_at.is_none() {
+    findings.extend(notes.stop.map(|stop| stopped(stop, snapshot, notes)));
+    if notes.stop.is_none() {
         findings.extend(history(snapshot));
     }
     findings.extend(unknown_actions(snapshot));
@@ -110,8 +115,8 @@ pub(super) fn findings(snapshot: &Snapshot, notes: &Notes) -> Vec<Finding> {
     findings
 }
 
-fn truncated(snapshot: &Snapshot, notes: &Notes) -> Option<Finding> {
-    let end = notes.cut_at?;
+/// Returns the finding about a snapshot whose end was not read.
+fn stopped(stop: Stop<'_>, snapshot: &Snapshot, notes: &Notes<'_>) -> Finding {
     let part = match notes.last_key {
         Some(keywords::SEGMENTS) => "segments",
         Some(keywords::DEVICE_TRACES) => "trace",
@@ -120,17 +125,35 @@ fn truncated(snapshot: &Snapshot, notes: &Notes) -> Option<Finding> {
     };
     let entries: usize = snapshot.devices.iter().map(|d| d.events.len()).sum();
     let segments: usize = snapshot.devices.iter().map(|d| d.segments.len()).sum();
-    Some(Finding::new(
-        FindingCode::Truncated,
-        format!(
-            "The file is truncated at byte {}{}, in or after its {part}; {} and {} were read. Copy the file again to get the \
-             rest.",
-            Count(end),
-            if notes.is_packed { " of the unpacked data" } else { "" },
-            counted_as(entries as u64, "trace entry", "trace entries"),
-            counted(segments as u64, "segment"),
-        ),
-    ))
+    let entries = counted_as(entries as u64, "trace entry", "trace entries");
+    let read = format!("{entries} and {}", counted(segments as u64, "segment"));
+    let unpacked = if notes.is_packed { " of the unpacked data" } else { "" };
+    let error = match stop {
+        Stop::Cut(end) => {
+            let text = format!(
+                "The file is truncated at byte {}{unpacked}, in or after its {part}; {read} were read. Copy the file again to get \
+                 the rest.",
+                Count(end),
+            );
+            return Finding::new(FindingCode::Truncated, text);
+        }
+        Stop::Damage(error) => error,
+    };
+    let (place, what) = match error {
+        ImportError::Damaged { format: packing @ (GZIP | ZSTD), byte, what } => {
+            (format!("byte {} of the {packing} data", Count(*byte)), what.clone())
+        }
+        ImportError::Damaged { byte, what, .. } => (format!("byte {}{unpacked}", Count(*byte)), what.clone()),
+        ImportError::TooMuch { byte, what } => {
+            (format!("byte {}{unpacked}", Count(*byte)), format!("{what}, which no memory snapshot needs"))
+        }
+        error => ("an unknown byte".to_owned(), error.to_string()),
+    };
+    let text = format!(
+        "The file is damaged at {place}, in or after its {part}: {what}. {read} were read, of which the last may be wrong. Copy the \
+         file again to get the rest, or record a new one.",
+    );
+    Finding::new(FindingCode::Damaged, text)
 }
 
 /// Returns the finding about a history that is empty or holds only its last entry.
@@ -154,7 +177,7 @@ fn history(snapshot: &Snapshot) -> Option<Finding> {
     }
 }
 
-fn not_shown(notes: &Notes) -> Option<Finding> {
+fn not_shown(notes: &Notes<'_>) -> Option<Finding> {
     let homeless = Some(notes.homeless_annotations).filter(|count| *count > 0)?;
     let parts = counted(homeless, "annotation");
     let text = format!("The file also holds {parts} of devices without memory; they are not shown.");

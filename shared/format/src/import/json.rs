@@ -70,13 +70,39 @@ struct Values {
 }
 
 impl Values {
-    /// Appends the waiting items to the innermost list.
-    fn flush(&mut self) -> Checked {
+    /// Removes the last mark for what handles the values above its place. If that fails, the mark is back, so that what was read
+    /// before is as it was.
+    fn unmarked(&mut self, handle: impl FnOnce(&mut Self, usize) -> Checked) -> Checked {
         let place = self.operands.unmark()?;
+        let handled = handle(self, place);
+        if handled.is_err() {
+            self.operands.mark_again(place);
+        }
+        handled
+    }
+
+    /// Appends the items from a place on to the innermost list.
+    fn append(&mut self, place: usize) -> Checked {
         let list = self.operands.below(place)?;
         self.builder.append(list, self.operands.above(place))?;
         self.operands.cut(place);
-        self.operands.mark()
+        Ok(())
+    }
+
+    /// Fills the outermost object with the values from a place on.
+    fn fill(&mut self, place: usize) -> Checked {
+        let root = self.operands.below(place)?;
+        self.builder.set_items(root, self.operands.above(place))?;
+        self.operands.cut(place);
+        Ok(())
+    }
+
+    /// Puts an object of the values from a place on in their place.
+    fn convert(&mut self, place: usize) -> Checked {
+        let object = self.builder.whole_dict(self.operands.above(place))?;
+        self.operands.cut(place);
+        self.operands.pop()?;
+        self.operands.push(object)
     }
 }
 
@@ -96,23 +122,11 @@ impl Target for Values {
     }
 
     fn end(&mut self, is_object: bool, depth: usize) -> Checked {
-        if !is_object {
-            self.flush()?;
-            self.operands.unmark()?;
-            return Ok(());
-        }
-        let place = self.operands.unmark()?;
-        if depth == 0 {
-            let root = self.operands.below(place)?;
-            self.builder.set_items(root, self.operands.above(place))?;
-            self.operands.cut(place);
-        } else {
-            let object = self.builder.whole_dict(self.operands.above(place))?;
-            self.operands.cut(place);
-            self.operands.pop()?;
-            self.operands.push(object)?;
-        }
-        Ok(())
+        self.unmarked(match (is_object, depth) {
+            (false, _) => Self::append,
+            (true, 0) => Self::fill,
+            (true, _) => Self::convert,
+        })
     }
 
     fn string(&mut self, text: &[u8]) -> Checked {
@@ -126,7 +140,13 @@ impl Target for Values {
     }
 
     fn next_item(&mut self) -> Checked {
-        if self.operands.above_mark() >= BATCH { self.flush() } else { Ok(()) }
+        if self.operands.above_mark() < BATCH {
+            return Ok(());
+        }
+        self.unmarked(|values, place| {
+            values.append(place)?;
+            values.operands.mark()
+        })
     }
 }
 

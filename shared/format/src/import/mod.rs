@@ -3,7 +3,7 @@
 //! An [`Importer`] accepts bytes in pieces of any size. They pass through a decompressor (`gzip`, `zstd`) and a reader:
 //! the decoder of recordings, or the pickle machine or `json`, whose values become columns in `crate::values` and, at
 //! the end, a snapshot (`snapshot`). Problems become findings where the file can still be read; only other files, and
-//! those beyond any real snapshot, are errors.
+//! those beyond any real snapshot, are errors. Where a snapshot is damaged, reading stops, and what was read is kept.
 
 mod findings;
 mod format;
@@ -25,12 +25,12 @@ pub use trace::error::ImportError;
 use self::gzip::Gzip;
 use self::json::{JSON, Json};
 use self::rest::Rest;
-use self::snapshot::Read;
+use self::snapshot::{Read, Stop};
 use self::zstd::Zstd;
 use crate::Header;
 use crate::pickle::{Machine, PICKLE, Unpickled};
 use crate::recording::Decoder;
-use query::finding::Finding;
+use query::finding::{Finding, lacks_end};
 use trace::Snapshot;
 use trace::limits::ImportLimits;
 use trace::narrow::length;
@@ -53,6 +53,8 @@ enum Reader {
     Pickle(Box<Machine>),
     Json(Box<Json>),
     Recording(Box<Decoder>),
+    /// Stopped at damage. Holds what precedes it.
+    Stopped(Box<Imported>),
 }
 
 /// Reads one file, pushed in pieces of any size.
@@ -89,6 +91,17 @@ pub struct Imported {
     pub header: Option<Header>,
 }
 
+impl Imported {
+    /// Derives the segments of a snapshot whose end was not read from its events: those in the file are of a later moment. A
+    /// recording has states among its events, and derives them when it is read.
+    pub fn derive_end(&mut self) {
+        if self.header.is_none() && lacks_end(&self.findings) {
+            let Snapshot { devices, tags, settings, .. } = &mut self.snapshot;
+            devices.iter_mut().for_each(|trace| replay::end_of_part(trace, tags, settings));
+        }
+    }
+}
+
 impl Importer {
     /// Creates an importer for the first byte of a file.
     pub fn new(limits: ImportLimits) -> Self {
@@ -116,6 +129,7 @@ impl Importer {
             Reader::Pickle(machine) => machine.events(),
             Reader::Json(json) => json.events(),
             Reader::Recording(decoder) => decoder.events(),
+            Reader::Stopped(imported) => imported.snapshot.devices.iter().map(|device| device.events.len()).sum(),
         }
     }
 
@@ -136,6 +150,7 @@ impl Importer {
             return Err(ImportError::NotASnapshot("it is compressed and truncated before anything can be read"));
         }
         plain.decide(true)?;
+        let broken = broken.filter(|_| !plain.is_stopped());
         let ended = findings::Ended {
             rest,
             is_whole: plain.is_done(),
@@ -183,9 +198,19 @@ impl Importer {
                 self.unpacker = Unpacker::Broken(error);
                 Ok(())
             }
+            Err(error) if is_of_packing(&error) => {
+                plain.stop(error.clone())?;
+                self.unpacker = Unpacker::Broken(error);
+                Ok(())
+            }
             done => done,
         }
     }
+}
+
+/// Whether an error is damage of the compressed stream.
+fn is_of_packing(error: &ImportError) -> bool {
+    matches!(error, ImportError::Damaged { format: gzip::GZIP | zstd::ZSTD, .. })
 }
 
 /// Says of damage in a compressed file that its place is one in the decompressed bytes.
@@ -202,11 +227,28 @@ fn decompressed(error: ImportError, compression: Option<Compression>) -> ImportE
 }
 
 impl Plain {
-    /// Returns whether an error leaves what was read as it is: the snapshot was complete, or it is a recording, whose chunks
-    /// have checksums of their own, and only its compression is damaged.
+    /// Returns whether an error leaves what was read as it is: the snapshot was complete or had stopped at damage, or it is a
+    /// recording, whose chunks have checksums of their own, and only its compression is damaged.
     fn keeps(&self, error: &ImportError) -> bool {
-        let is_packing = matches!(error, ImportError::Damaged { format: gzip::GZIP | zstd::ZSTD, .. });
-        self.is_done() || is_packing && matches!(self.reader, Reader::Recording(_))
+        let is_over = self.is_done() || self.is_stopped();
+        is_over || is_of_packing(error) && matches!(self.reader, Reader::Recording(_))
+    }
+
+    /// Ends a snapshot where it is damaged, and keeps what precedes that. Returns the error if that is nothing, or if something
+    /// else is wrong. A string of four gigabytes is damage, too: whatever is beyond a limit is not read either way.
+    fn stop(&mut self, error: ImportError) -> Result<(), ImportError> {
+        let is_damage = matches!(error, ImportError::Damaged { .. } | ImportError::TooMuch { .. });
+        if !is_damage || !matches!(self.reader, Reader::Pickle(_) | Reader::Json(_)) {
+            return Err(error);
+        }
+        let reader = std::mem::replace(&mut self.reader, Reader::Unknown(Vec::new()));
+        match imported(reader, self.compression, Some(&error)) {
+            Ok(imported) if !imported.snapshot.devices.is_empty() => {
+                self.reader = Reader::Stopped(Box::new(imported));
+                Ok(())
+            }
+            _ => Err(error),
+        }
     }
 
     /// Reads decompressed bytes.
@@ -229,17 +271,19 @@ impl Plain {
     fn read(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let was_done = self.is_done();
         let most = self.compression.map(|_| self.limits.memory(self.packed_bytes));
+        let pushed = match &mut self.reader {
+            Reader::Pickle(machine) => machine.push(bytes),
+            Reader::Json(json) => json.push(bytes),
+            Reader::Unknown(_) | Reader::Recording(_) | Reader::Stopped(_) => Ok(()),
+        };
+        if let Err(error) = pushed {
+            return self.stop(decompressed(error, self.compression));
+        }
         let (end, memory) = match &mut self.reader {
             _ if was_done => (Some(0), 0),
-            Reader::Unknown(_) => (None, 0),
-            Reader::Pickle(machine) => {
-                machine.push(bytes).map_err(|error| decompressed(error, self.compression))?;
-                (machine.ended_at(), machine.memory())
-            }
-            Reader::Json(json) => {
-                json.push(bytes).map_err(|error| decompressed(error, self.compression))?;
-                (json.ended_at(), json.memory())
-            }
+            Reader::Unknown(_) | Reader::Stopped(_) => return Ok(()),
+            Reader::Pickle(machine) => (machine.ended_at(), machine.memory()),
+            Reader::Json(json) => (json.ended_at(), json.memory()),
             Reader::Recording(decoder) => {
                 most.into_iter().for_each(|most| decoder.bound(most));
                 return decoder.push(bytes);
@@ -265,12 +309,16 @@ impl Plain {
 
     fn is_done(&self) -> bool {
         match &self.reader {
-            Reader::Unknown(_) => false,
+            Reader::Unknown(_) | Reader::Stopped(_) => false,
             Reader::Pickle(machine) => machine.is_done(),
             Reader::Json(json) => json.is_done(),
             // Bytes after its end are damage, which becomes a finding.
             Reader::Recording(_) => false,
         }
+    }
+
+    fn is_stopped(&self) -> bool {
+        matches!(self.reader, Reader::Stopped(_))
     }
 
     /// Chooses the reader once the first bytes suffice, and passes them on.
@@ -296,24 +344,35 @@ impl Plain {
 
     /// Returns what was read.
     fn finish(self) -> Result<Imported, ImportError> {
-        let Self { reader, compression, .. } = self;
-        let (encoding, protocol, read) = match reader {
-            Reader::Unknown(head) => return Err(ImportError::Unknown(head)),
-            Reader::Pickle(machine) => {
-                let Unpickled { builder, root, protocol, cut_at } = machine.finish()?;
-                (Encoding::Pickle, Some(protocol), Read { builder, root, cut_at, is_packed: compression.is_some() })
-            }
-            Reader::Json(json) => {
-                let (builder, root, cut_at) = json.finish()?;
-                (Encoding::Json, None, Read { builder, root, cut_at, is_packed: compression.is_some() })
-            }
-            Reader::Recording(decoder) => {
-                let (snapshot, findings, header) = decoder.finish()?;
-                let format = Format { encoding: Encoding::Recording, compression };
-                return Ok(Imported { format, protocol: None, snapshot, findings, header });
-            }
-        };
-        let (snapshot, findings) = snapshot::assemble(read)?;
-        Ok(Imported { format: Format { encoding, compression }, protocol, snapshot, findings, header: None })
+        imported(self.reader, self.compression, None)
     }
+}
+
+/// Returns what a reader has read, which is all of a file, or what precedes its damage.
+fn imported(
+    reader: Reader,
+    compression: Option<Compression>,
+    damage: Option<&ImportError>,
+) -> Result<Imported, ImportError> {
+    let stop = |cut_at: Option<u64>| damage.map(Stop::Damage).or(cut_at.map(Stop::Cut));
+    let is_packed = compression.is_some();
+    let (encoding, protocol, read) = match reader {
+        Reader::Unknown(head) => return Err(ImportError::Unknown(head)),
+        Reader::Stopped(imported) => return Ok(*imported),
+        Reader::Pickle(machine) => {
+            let Unpickled { builder, root, protocol, cut_at } = machine.finish()?;
+            (Encoding::Pickle, Some(protocol), Read { builder, root, stop: stop(cut_at), is_packed })
+        }
+        Reader::Json(json) => {
+            let (builder, root, cut_at) = json.finish()?;
+            (Encoding::Json, None, Read { builder, root, stop: stop(cut_at), is_packed })
+        }
+        Reader::Recording(decoder) => {
+            let (snapshot, findings, header) = decoder.finish()?;
+            let format = Format { encoding: Encoding::Recording, compression };
+            return Ok(Imported { format, protocol: None, snapshot, findings, header });
+        }
+    };
+    let (snapshot, findings) = snapshot::assemble(read)?;
+    Ok(Imported { format: Format { encoding, compression }, protocol, snapshot, findings, header: None })
 }

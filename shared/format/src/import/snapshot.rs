@@ -1,7 +1,7 @@
 //! From the values of a whole file to a snapshot: the layouts of torch 1.13 to 2.15.
 //!
 //! Everything but `segments` or `device_traces` is optional, and unknown keys are ignored. A truncated file is read the
-//! same way, from the values that are complete.
+//! same way, from the values that are complete; so is one that is damaged, up to the damage.
 
 use super::findings::{self, Notes};
 use super::settings;
@@ -16,22 +16,34 @@ use trace::order::SortFew;
 use trace::units::{Count, counted_as};
 use trace::{Annotation, DeviceTrace, Events, Segment, Snapshot, Stage};
 
+/// Why the end of a snapshot was not read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stop<'a> {
+    /// The (decompressed) file ends at this byte.
+    Cut(u64),
+    /// It is damaged.
+    Damage(&'a ImportError),
+}
+
 /// The result of a reader.
-pub(super) struct Read {
+pub(super) struct Read<'a> {
     pub(super) builder: SnapshotBuilder,
     pub(super) root: Option<Value>,
-    /// Where the (decompressed) file is truncated, if it is.
-    pub(super) cut_at: Option<u64>,
+    pub(super) stop: Option<Stop<'a>>,
     pub(super) is_packed: bool,
 }
 
 /// Returns the snapshot and the findings about it.
-pub(super) fn assemble(read: Read) -> Result<(Snapshot, Vec<Finding>), ImportError> {
-    let Read { mut builder, root, cut_at, is_packed } = read;
-    let mut notes = Notes { cut_at, is_packed, ..Notes::default() };
-    let pairs = top(&mut builder, root, cut_at.is_some())?;
-    let at_end = |fault: Box<trace::error::Fault>| fault.at("snapshot", cut_at.unwrap_or(0));
-    let snapshot = read_top(builder, &pairs, &mut notes).map_err(at_end)?;
+pub(super) fn assemble(read: Read<'_>) -> Result<(Snapshot, Vec<Finding>), ImportError> {
+    let Read { mut builder, root, stop, is_packed } = read;
+    let mut notes = Notes { stop, is_packed, ..Notes::default() };
+    let pairs = top(&mut builder, root, stop.is_some())?;
+    let end = if let Some(Stop::Cut(byte)) = stop { byte } else { 0 };
+    let snapshot = read_top(builder, &pairs, &mut notes).map_err(|fault| fault.at("snapshot", end))?;
+    let is_empty = snapshot.devices.is_empty() && snapshot.host.segments.is_empty() && snapshot.host.events.is_empty();
+    if is_empty && notes.misfits > 0 {
+        return Err(ImportError::NotASnapshot("its segments or device_traces are those of another kind of file"));
+    }
     let findings = findings::findings(&snapshot, &notes);
     Ok((snapshot, findings))
 }
@@ -61,12 +73,13 @@ fn top(builder: &mut SnapshotBuilder, root: Option<Value>, is_cut: bool) -> Resu
     if known { Ok(vec![Value::Str(keywords::SEGMENTS), root]) } else { Err(refused) }
 }
 
-fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes) -> Checked<Snapshot> {
+fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes<'_>) -> Checked<Snapshot> {
     let mut devices: Numbered<DeviceTrace> = Numbered::default();
     let mut lists: Vec<(Option<i64>, Rows)> = Vec::new();
     let mut annotations = Vec::new();
     let mut snapshot = Snapshot::default();
     for (key, value) in entries(pairs) {
+        let before = builder.malformed;
         match key {
             keywords::SEGMENTS => read_segments(&mut builder, value, &mut |device, segment| {
                 devices.entry(device).segments.push(segment);
@@ -79,6 +92,9 @@ fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes) ->
             }
             keywords::HOST_TRACES => lists.push((None, rows(&mut builder, value))),
             _ => {}
+        }
+        if matches!(key, keywords::SEGMENTS | keywords::DEVICE_TRACES) {
+            notes.misfits += builder.malformed - before;
         }
         snapshot.marks.annotations |= key == keywords::EXTERNAL_ANNOTATIONS;
         snapshot.marks.host |= key == keywords::HOST_SEGMENTS;

@@ -88,8 +88,7 @@ impl Machine {
                 _ => break,
             };
         }
-        let place = self.operands.unmark()?;
-        self.append(place)?;
+        self.unmarked(Self::append)?;
         if let Kind::Stack(stack) = self.builder.kind(list) {
             self.runs.add(run, stack);
         }

@@ -242,14 +242,8 @@ impl Machine {
                 }
             }
             op::SHORT_BINUNICODE => self.string(counted!(1, u8))?,
-            op::SETITEMS => {
-                let place = self.operands.unmark()?;
-                self.set_items(place)?;
-            }
-            op::APPENDS | op::ADDITEMS => {
-                let place = self.operands.unmark()?;
-                self.append(place)?;
-            }
+            op::SETITEMS => self.unmarked(Self::set_items)?,
+            op::APPENDS | op::ADDITEMS => self.unmarked(Self::append)?,
             op::SETITEM => {
                 let place = self.operands.last(2)?;
                 self.set_items(place)?;
@@ -306,7 +300,8 @@ impl Machine {
             }
             op::GET => {
                 let slot = text::slot(line!(DIGITS))?;
-                let slot = usize::try_from(slot).map_err(|_| damaged("a memo number beyond 32 bits"))?;
+                let slot =
+                    usize::try_from(slot).map_err(|_| damaged("the number of an object has more than 32 bits"))?;
                 self.operands.push(self.memo.get(slot)?)?;
             }
             op::PUT => {
@@ -320,22 +315,9 @@ impl Machine {
                 let tuple = self.builder.whole_list(&[])?;
                 self.operands.push(tuple)?;
             }
-            op::TUPLE | op::FROZENSET => {
-                let place = self.operands.unmark()?;
-                self.tuple(place)?;
-            }
-            op::LIST => {
-                let place = self.operands.unmark()?;
-                let list = self.builder.node(Kind::EmptyList)?;
-                self.builder.append(list, self.operands.above(place))?;
-                self.replace(place, list)?;
-            }
-            op::DICT => {
-                let place = self.operands.unmark()?;
-                let dict = self.builder.node(Kind::EmptyDict)?;
-                self.builder.set_items(dict, whole_pairs(self.operands.above(place))?)?;
-                self.replace(place, dict)?;
-            }
+            op::TUPLE | op::FROZENSET => self.unmarked(Self::tuple)?,
+            op::LIST => self.unmarked(Self::list)?,
+            op::DICT => self.unmarked(Self::dict)?,
             op::POP => {
                 // As in Python, this may remove a mark.
                 if self.operands.above_mark() == 0 {
@@ -365,6 +347,9 @@ impl Machine {
             }
             op::STOP => {
                 if self.root.is_none() {
+                    if self.operands.is_marked() {
+                        return Err(damaged("it ends within a list or dict"));
+                    }
                     self.root = Some(self.operands.pop()?);
                     self.byte += 1;
                 }
@@ -395,6 +380,18 @@ impl Machine {
         self.operands.push(value)
     }
 
+    /// Removes the last mark for what handles the values above its place. If that fails, the mark is back, so that what was read
+    /// before is as it was.
+    #[inline]
+    pub(super) fn unmarked(&mut self, handle: impl FnOnce(&mut Self, usize) -> Checked) -> Checked {
+        let place = self.operands.unmark()?;
+        let handled = handle(self, place);
+        if handled.is_err() {
+            self.operands.mark_again(place);
+        }
+        handled
+    }
+
     #[inline]
     fn set_items(&mut self, place: usize) -> Checked {
         let dict = self.operands.below(place)?;
@@ -409,6 +406,18 @@ impl Machine {
         self.builder.append(list, self.operands.above(place))?;
         self.operands.cut(place);
         Ok(())
+    }
+
+    fn list(&mut self, place: usize) -> Checked {
+        let list = self.builder.node(Kind::EmptyList)?;
+        self.builder.append(list, self.operands.above(place))?;
+        self.replace(place, list)
+    }
+
+    fn dict(&mut self, place: usize) -> Checked {
+        let dict = self.builder.node(Kind::EmptyDict)?;
+        self.builder.set_items(dict, whole_pairs(self.operands.above(place))?)?;
+        self.replace(place, dict)
     }
 
     fn tuple(&mut self, place: usize) -> Checked {
@@ -466,6 +475,6 @@ pub(crate) fn newer_protocol(protocol: u8) -> Box<Fault> {
 fn refused(code: u8) -> Box<Fault> {
     match op::running_code(code) {
         Some(name) => Box::new(Fault::Code(name)),
-        None => damaged(format!("0x{code:02x} is not an opcode")),
+        None => damaged(format!("the byte 0x{code:02x} is no instruction of a pickle")),
     }
 }

@@ -68,7 +68,9 @@ impl Memo {
     }
 
     fn put_anywhere(&mut self, index: u64, value: Value, limit: usize) -> Checked {
-        let Ok(number) = u32::try_from(index) else { return Err(damaged("a memo number beyond 32 bits")) };
+        let Ok(number) = u32::try_from(index) else {
+            return Err(damaged("the number of an object has more than 32 bits"));
+        };
         if self.count >= limit || self.odd.len() >= limit {
             return Err(too_much(format!("more than {limit} values in the memo")));
         }
@@ -135,7 +137,7 @@ impl Memo {
     fn get_sparse(&self, index: usize) -> Checked<Value> {
         match self.find(index) {
             Some(word) => Ok(self.unpack(word)),
-            None => Err(damaged(format!("memo slot {index} is read before it is written"))),
+            None => Err(damaged(format!("it refers to an object that does not exist (memo {index})"))),
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) fn float(line: &[u8]) -> Checked<Value> {
 /// Parses the number of a memo slot.
 pub(super) fn slot(line: &[u8]) -> Checked<u64> {
     let text = std::str::from_utf8(line).unwrap_or("").trim();
-    text.parse().map_err(|_| damaged("a memo number can't be read"))
+    text.parse().map_err(|_| damaged("the number of an object can't be read"))
 }
 
 /// Parses a string as Python 2 prints it: in quotes, with escapes.

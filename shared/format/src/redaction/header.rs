@@ -1,7 +1,7 @@
 //! The header of a trace whose file has none.
 
 use crate::{Device, Fault, Header};
-use query::finding::{Finding, FindingCode};
+use query::finding::{Finding, FindingCode, lacks_end};
 use trace::limits::HEADER_FAULTS;
 use trace::{DeviceTrace, Snapshot};
 
@@ -23,7 +23,7 @@ pub fn header_of(name: &str, snapshot: &Snapshot) -> Header {
 /// Notes in a header what was wrong with the file that it describes, so that a copy still tells it.
 pub fn note_faults(header: &mut Header, findings: &[Finding]) {
     for finding in findings {
-        let is_cut = finding.code == FindingCode::Truncated;
+        let is_cut = lacks_end(std::slice::from_ref(finding));
         let is_fault = is_cut || finding.code == FindingCode::Malformed;
         // Those of an earlier copy are there already.
         let is_known = header.faults.iter().any(|fault| fault.finding().message == finding.message);

@@ -216,7 +216,7 @@ impl SnapshotBuilder {
         let id = match list {
             Value::Node(id) => id,
             // Picklers never append to a tuple or a complete list.
-            _ => return Err(damaged("items are appended to a value that is not a list")),
+            _ => return Err(damaged("it adds items to a value that is not a list")),
         };
         if items.is_empty() {
             return Ok(());
@@ -270,7 +270,7 @@ impl SnapshotBuilder {
                 self.set_kind(id, Kind::List(place));
             }
             Kind::Dropped => {}
-            _ => return Err(damaged("items are appended to a dict")),
+            _ => return Err(damaged("it adds items to a dict, as if that were a list")),
         }
         Ok(())
     }
@@ -370,7 +370,7 @@ impl SnapshotBuilder {
 
     /// Inserts entries into a dict.
     pub(crate) fn set_items(&mut self, dict: Value, pairs: &[Value]) -> Checked {
-        let Value::Node(id) = dict else { return Err(damaged("entries are added to a value that is not a dict")) };
+        let Value::Node(id) = dict else { return Err(damaged("it adds keys to a value that is not a dict")) };
         if pairs.is_empty() {
             return Ok(());
         }
@@ -394,7 +394,7 @@ impl SnapshotBuilder {
                 self.set_kind(id, Kind::Frame(changed));
             }
             Kind::Dropped => {}
-            _ => return Err(damaged("entries are added to a list")),
+            _ => return Err(damaged("it adds keys to a list, as if that were a dict")),
         }
         Ok(())
     }

@@ -82,7 +82,18 @@ impl Operands {
     /// Removes the last mark and returns its place.
     #[inline]
     pub(crate) fn unmark(&mut self) -> Checked<usize> {
-        self.marks.pop().map(|mark| mark as usize).ok_or_else(|| damaged("a mark is missing"))
+        self.marks.pop().map(|mark| mark as usize).ok_or_else(|| damaged("it ends a list or dict that it never began"))
+    }
+
+    /// Pushes a mark that was just removed.
+    #[cold]
+    pub(crate) fn mark_again(&mut self, place: usize) {
+        self.marks.push(number32(place));
+    }
+
+    /// Returns whether there is a mark.
+    pub(crate) fn is_marked(&self) -> bool {
+        !self.marks.is_empty()
     }
 
     /// Returns the values from a place on.
@@ -180,5 +191,5 @@ fn is_whole(builder: &SnapshotBuilder, value: Value) -> bool {
 
 #[cold]
 fn underflow() -> Box<trace::error::Fault> {
-    damaged("an operand is missing")
+    damaged("it uses a value that is not there")
 }

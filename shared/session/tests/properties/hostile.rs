@@ -110,8 +110,7 @@ fn repeated_references_do_not_multiply_the_data() {
         laughs.extend(b"e0");
     }
     laughs.extend(b"}X\x08\0\0\0segmentsh\x1ds.");
-    let got = import(&laughs).unwrap();
-    assert!(got.snapshot.devices.is_empty());
+    assert!(matches!(refused("laughs", &laughs), ImportError::NotASnapshot(_)));
 
     // One segment, one block and one trace entry, each a thousand times.
     let text = |s: &str| [&[0x8c, s.len() as u8], s.as_bytes()].concat();
@@ -231,11 +230,31 @@ fn other_files_are_recognized() {
         ("packed nothing", &gzip(b""), "compressed and empty"),
         ("a broken gzip", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff", "gzip is damaged"),
         ("a cut gzip", b"\x1f\x8b\x08", "truncated before anything"),
-        ("another pickle", b"\x80\x04}\x8c\x01ak\x01s.", "is not an opcode"),
+        ("another pickle", b"\x80\x04}\x8c\x01ak\x01s.", "the byte 0x6b is no instruction"),
         ("another dict", b"\x80\x04}\x8c\x01aK\x01s.", "neither segments nor device_traces"),
         ("a list of numbers", b"[1, 2, 3]", "The file begins with “[1, 2, 3]”."),
         ("a list of lists", b"[[1], 2]", "neither segments nor device_traces"),
         ("other JSON", b"{\"traceEvents\": []}", "neither segments nor device_traces"),
+        ("other JSON, cut", b"{\"traceEvents\": [1, 2", "truncated before any part"),
+        (
+            "a package",
+            br#"{"name": "x", "dependencies": {"a": 1}, "list": [1, 2]}"#,
+            "neither segments nor device_traces",
+        ),
+        (
+            "a transcript",
+            br#"{"text": "a", "segments": [{"id": 0, "start": 0.5}, {"id": 1}]}"#,
+            "are those of another kind",
+        ),
+        (
+            "a transcript, cut",
+            br#"{"segments": [{"id": 0, "start": 0.5}, {"id": 1}], "text": "#,
+            "are those of another kind",
+        ),
+        ("segments by number", br#"{"segments": 3}"#, "are those of another kind"),
+        ("other traces", br#"{"segments": [], "device_traces": [[{"a": 1}]]}"#, "are those of another kind"),
+        ("another list", br#"[{"total_size": "a"}, 4]"#, "are those of another kind"),
+        ("a transcript, pickled", b"\x80\x04}X\x08\0\0\0segments]K\x01as.", "are those of another kind"),
         ("broken JSON", b"{\"segments\": [}", "JSON is damaged at byte 14"),
         ("broken JSON, packed", &gzip(b"{\"segments\": [}"), "decompressed JSON is damaged at byte 14"),
         ("another pickle, packed", &gzip(b"\x80\x04}\x8c\x01ak\x01s."), "decompressed pickle is damaged at byte 6"),

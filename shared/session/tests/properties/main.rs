@@ -2,6 +2,7 @@
 
 mod categories;
 mod common;
+mod damaged;
 mod export;
 mod folding;
 mod format;
