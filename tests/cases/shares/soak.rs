@@ -66,7 +66,7 @@ fn events(file: &[u8]) -> Option<usize> {
 
 #[test]
 fn a_changed_recording_is_shared_as_it_is_or_refused() -> Result<()> {
-    let fixtures = ["recording_1_0", "recording_gap", "recording_markup", "recording_preview_1"];
+    let fixtures = ["recording_1_0", "recording_gap", "recording_markup", "recording_preview_2"];
     let mut files = vec![super::recording(), Stream::new(3, 6, 200).file];
     for name in fixtures {
         files.push(std::fs::read(tests::workspace(&format!("tests/fixtures/{name}.vramscope")))?);

@@ -11,7 +11,7 @@ use query::encoding::{self, Encode as _};
 use query::{Answer, Axis, OverviewQuery, Query, StateQuery, Summary, Window};
 
 /// The version of the encoding. A preview of another version is ignored: all that it says is in the recording, too.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// An answer with its question.
 #[derive(Clone, Debug, PartialEq)]

@@ -228,7 +228,7 @@ fn a_recording_without_a_preview_of_this_version_has_none() {
     assert_eq!(format::preview_range(&plain), None);
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&Header::default(), &mut bytes);
-    writer.preview(b"\x02what a later version writes", &mut bytes);
+    writer.preview(b"\x03what a later version writes", &mut bytes);
     assert!(format::preview_range(&bytes).is_some());
     assert!(preview::read(&bytes).is_none(), "a later version is ignored");
     assert_eq!(import(&preview::write(&Header::default(), &long(100))).unwrap().snapshot.devices.len(), 2);
@@ -236,7 +236,7 @@ fn a_recording_without_a_preview_of_this_version_has_none() {
 
 #[test]
 fn a_preview_of_this_version_stays_readable() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/recording_preview_1.vramscope");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/recording_preview_2.vramscope");
     if std::env::var_os("VRAMSCOPE_WRITE_GOLDEN").is_some() {
         let imported = crate::common::fixture("torch_2_15.pickle");
         std::fs::write(path, preview::write(&header(&imported), &imported.snapshot)).unwrap();
