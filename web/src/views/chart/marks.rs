@@ -27,7 +27,7 @@ pub(super) const CURSOR_STRIP: f64 = 20.0;
 /// Room for the labels of the x axis.
 const FOOT: f64 = 24.0;
 /// Room to the right of the shapes.
-pub(super) const RIGHT: f64 = 12.0;
+pub(in crate::views) const RIGHT: f64 = 12.0;
 
 /// The marks. Cheap to clone, since every movement creates a new value.
 #[derive(Clone, Debug, Default, PartialEq)]
