@@ -21,6 +21,7 @@ use self::picture::{HeatmapPicture, Scene};
 use self::pointer::PointerHandler;
 
 pub use self::pointer::{at_cursor, move_rows, open_cell, zoom_rows};
+pub(super) use self::toolbar::key_of_addresses;
 use self::toolbar::{Toolbar, note};
 use self::tooltip::Tooltip;
 pub use self::tooltip::pinned;

@@ -112,7 +112,7 @@ pub fn key(map: &Heatmap, near: Option<Window>, has_failure: bool, palette: &Pal
 
 /// Renders what addresses in the picture are used for. What does not fit in the toolbar is behind a button: what most
 /// pictures are about is first.
-fn key_of_addresses(map: &Heatmap, near: Option<Window>) -> Html {
+pub fn key_of_addresses(map: &Heatmap, near: Option<Window>) -> Html {
     let uses = colors::uses(map);
     let has = |place: u16| uses >> place & address::WHOLE != 0;
     let Window { start, end } = map.window;
