@@ -140,7 +140,7 @@ pub struct EventRow {
     pub site: String,
     /// The allocation that it makes or frees, if it does.
     pub allocation: Option<u32>,
-    /// The allocation's colour.
+    /// The colour of the line.
     pub paint: Paint,
 }
 

@@ -106,7 +106,7 @@ impl<'a> Context<'a> {
     pub(super) fn event_row(&self, index: u32) -> Option<EventRow> {
         let event = self.trace.events.get(index as usize)?;
         let allocation = self.replay.event_allocation.get(index as usize).filter(|id| *id != Replay::NONE);
-        // A free has the stack that freed, or none; its colour is that of its allocation.
+        // A free has the stack that freed, or none.
         let asked = allocation.and_then(|id| self.replay.allocations.stack.get(id as usize)).map(StackId);
         let shown = if event.stack.0 == 0 { asked.unwrap_or_default() } else { event.stack };
         Some(EventRow {
@@ -118,7 +118,7 @@ impl<'a> Context<'a> {
             stream: self.snapshot.tags.get(event.tag).stream,
             site: self.sites.label(shown).to_owned(),
             allocation,
-            paint: self.sites.paint(asked.unwrap_or(shown)),
+            paint: self.sites.paint(shown),
         })
     }
 }

@@ -37,17 +37,29 @@ const LIKE: f64 = 10.0;
 /// More ticks never fit on a screen; the bound keeps odd input from costing time.
 const MOST: usize = 200;
 
-/// Returns about `room` ticks at most for a window in microseconds.
-pub fn time(window: Window, room: f64) -> Vec<Tick> {
+/// Returns the step and the unit of about `room` ticks at most for a window in microseconds.
+fn of_time(window: Window, room: f64) -> (f64, Unit) {
     let least = window.length() / room.max(1.0);
     let step = if least <= 1e6 {
         decimal_step(least)
     } else {
         CLOCK_STEPS.into_iter().find(|step| *step >= least).unwrap_or_else(|| decimal_step(least / 3600e6) * 3600e6)
     };
-    let unit = unit_for(&TIME, window, step, 3);
+    (step, unit_for(&TIME, window, step, 3))
+}
+
+/// Returns about `room` ticks at most for a window in microseconds.
+pub fn time(window: Window, room: f64) -> Vec<Tick> {
+    let (step, unit) = of_time(window, room);
     // From a minute on, whole seconds are written as clock time.
     marks(window, step, |at| if at.abs() >= 60e6 && step >= 1e6 { clock(at) } else { in_unit(at, step, unit) })
+}
+
+/// Formats a moment in the unit of the ticks beside it, exact to about `least` microseconds.
+pub fn moment(window: Window, room: f64, least: f64, at: f64) -> String {
+    let (step, unit) = of_time(window, room);
+    let is_clock = at >= 60e6 && step >= 1e6;
+    if is_clock { clock((at / 1e6).floor() * 1e6) } else { in_unit(at, decimal_step(least).max(1.0).min(step), unit) }
 }
 
 /// Returns about `room` ticks at most for a window of event numbers.
@@ -161,6 +173,16 @@ mod tests {
             &time(w(3_200_000.0, 3_200_004.0), 4.0),
             &["3200.000 ms", "3200.001 ms", "3200.002 ms", "3200.003 ms", "3200.004 ms"],
         );
+    }
+
+    #[test]
+    fn a_moment_is_in_the_unit_of_its_ticks_and_no_less_exact() {
+        let of = |window: Window, at: f64| moment(window, 10.0, window.length() / 1000.0, at);
+        assert_eq!(of(w(1_308_400.0, 1_310_300.0), 1_310_288.0), "1310.288 ms");
+        assert_eq!(of(w(0.0, 1_310_288.0), 1_310_288.0), "1.310 s");
+        assert_eq!(of(w(0.0, 10.0), 3.0), "3 µs");
+        assert_eq!(of(w(0.0, 150e6), 108_900_000.0), "1:48");
+        assert_eq!(of(w(108e6, 110e6), 108_912_345.0), "108.912 s");
     }
 
     #[test]

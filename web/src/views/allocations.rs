@@ -3,7 +3,7 @@
 
 use query::link::allocation_order_name;
 use query::{AllocationOrder, AllocationRow, AllocationRows, AllocationsQuery, Answer, FreedBy, Query};
-use trace::units::{Bytes, Count, Micros, counted};
+use trace::units::{Bytes, Count, counted};
 use yew::prelude::*;
 
 use super::controls::{sends, use_first_picture};
@@ -16,7 +16,7 @@ use crate::model::{Action, Listing, Live, Model, Selection, Setting};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::{paint_chip, toggle};
 use crate::widgets::empty::empty;
-use crate::widgets::format::moment;
+use crate::widgets::format::{duration, moment};
 use crate::widgets::site_text::site_text;
 use crate::widgets::toolbar::Toolbar;
 use crate::widgets::virtual_list::use_virtual_list;
@@ -285,11 +285,7 @@ fn made_text(row: &AllocationRow, has_times: bool) -> String {
 
 /// Describes the lifetime of a row: the longest of several. One that has no end, or no beginning, in the trace is longer.
 fn lifetime_text(row: &AllocationRow, has_times: bool) -> String {
-    let length = if has_times {
-        Micros(row.lifetime_us.round() as i64).to_string()
-    } else {
-        counted(row.lifetime.into(), "event")
-    };
+    let length = if has_times { duration(row.lifetime_us) } else { counted(row.lifetime.into(), "event") };
     match (row.begin == 0 || row.live > 0, row.count) {
         (true, _) => format!("≥ {length}"),
         (false, 1) => length,

@@ -16,6 +16,8 @@ const SPACE: f64 = 6.0;
 const LEAST: f64 = 3.0;
 /// Height of a line of text.
 const LINE: f64 = 14.0;
+/// How many steps above and below the middle of the mark the label may be.
+const STEPS: i32 = 12;
 
 /// Names the request.
 pub fn request(failure: &FailedRequest) -> String {
@@ -53,8 +55,8 @@ pub fn ground(surface: &mut dyn Surface, mark: Area, palette: &Palette) {
     surface.outline(mark, 1.5, palette.oom.into());
 }
 
-/// Writes the label in a box beside the mark, where it is free. Of the places that are, the first one that hides nothing is
-/// taken, if there is one.
+/// Writes the label in a box beside the mark, where it is free, and returns the box. Of the places that are, the first one
+/// that hides nothing is taken, if there is one.
 pub fn label(
     surface: &mut dyn Surface,
     plot: Area,
@@ -62,23 +64,26 @@ pub fn label(
     texts: &[String],
     (labels, hides_nothing): (&mut Labels, impl Fn(Area) -> bool),
     palette: &Palette,
-) {
+) -> Option<Area> {
     let widest = texts.iter().map(|text| surface.text_width(text, Font::Strong)).fold(0.0, f64::max);
     let (width, height) = (widest + 2.0 * SPACE, texts.len() as f64 * LINE + 6.0);
-    let sides = [mark.right() + SPACE, mark.x - SPACE - width];
     let within = |y: f64| y.within(plot.y, (plot.bottom() - height).max(plot.y));
     let middle = mark.y + (mark.height - height) / 2.0;
     let heights = [mark.y, middle, mark.bottom() - height, mark.y - height, mark.bottom()];
-    let places: Vec<Area> = heights
-        .iter()
-        .flat_map(|y| sides.map(|x| Area { x, y: within(*y), width, height }))
+    let others = (-STEPS..=STEPS).map(|step| middle + f64::from(step) * SPACE);
+    let heights: Vec<f64> = heights.into_iter().chain(others).map(within).collect();
+    let sides = [mark.right() + SPACE, mark.x - SPACE - width];
+    let places: Vec<Area> = (0..STEPS)
+        .flat_map(|step| heights.iter().flat_map(move |y| sides.map(|x| (x - f64::from(step) * 2.0 * SPACE, *y))))
+        .filter(|(x, _)| *x >= mark.right() || x + width <= mark.x)
+        .map(|(x, y)| Area { x, y, width, height })
         .chain([mark.y - height - SPACE, mark.bottom() + SPACE].map(|y| {
             let x = mark.x.within(plot.x, (plot.right() - width).max(plot.x));
             Area { x, y, width, height }
         }))
         .collect();
-    let (best, rest): (Vec<Area>, Vec<Area>) = places.into_iter().partition(|area| hides_nothing(*area));
-    let Some(area) = labels.place(plot, best.into_iter().chain(rest)) else { return };
+    let best = places.iter().filter(|area| hides_nothing(**area));
+    let area = labels.place(plot, best.chain(&places).copied())?;
     surface.fill(area, palette.background.at(0.9));
     surface.outline(area, 1.0, palette.oom.at(0.6));
     let mut line = area.y + 3.0 + LINE / 2.0;
@@ -87,4 +92,5 @@ pub fn label(
         surface.text(text, (area.x + SPACE, line), Align::Start, font, palette.text.into());
         line += LINE;
     }
+    Some(area)
 }

@@ -2,7 +2,7 @@
 
 use trace::decimal::Decimal;
 pub use trace::units::counted;
-use trace::units::{Bytes, Moment};
+use trace::units::{Bytes, Micros, Moment};
 
 /// Formats microseconds as seconds with six decimals, so that a column lines up: `12.482031`.
 pub fn seconds(us: f64) -> String {
@@ -71,6 +71,18 @@ pub fn span_text(us: i64) -> String {
     }
 }
 
+/// Formats microseconds as a duration of three digits: `784 µs`, `438 ms`, `1.31 s`.
+pub fn duration(us: f64) -> String {
+    let us = us.round().max(0.0) as u64;
+    let (per, unit) = match us {
+        1_000..1_000_000 => (1_000, "ms"),
+        1_000_000..60_000_000 => (1_000_000, "s"),
+        _ => return Micros(us as i64).to_string(),
+    };
+    let places = if us < 10 * per { 2 } else { u32::from(us < 100 * per) };
+    format!("{} {unit}", Decimal::ratio(us, per, places))
+}
+
 /// Formats how long ago something was, in its largest unit: `just now`, `38 s ago`, `13 min ago`, `2 h ago`, `3 days ago`.
 pub fn ago_text(us: i64) -> String {
     match us / 1_000_000 {
@@ -100,6 +112,12 @@ pub fn moment_text(us: i64, now_us: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_has_three_digits() {
+        let cases = [784.4, 2_218.0, 64_390.0, 437_770.0, 1_310_288.0, 12_482_000.0, 125e6].map(duration);
+        assert_eq!(cases, ["784 µs", "2.22 ms", "64.4 ms", "438 ms", "1.31 s", "12.5 s", "2 min 05 s"]);
+    }
 
     #[test]
     fn how_long_ago_has_one_unit() {

@@ -308,7 +308,7 @@ fn samples(trace: &DeviceTrace, span: Window) -> Vec<SampleAt> {
 }
 
 /// Returns the annotated spans. Each end is paired with the newest open start of its name; a span without an end lasts
-/// to the end of the axis.
+/// to the end of the axis. One that ended before the axis begins is left out.
 fn annotations(
     trace: &DeviceTrace,
     replay: &Replay,
@@ -327,6 +327,7 @@ fn annotations(
             Axis::Event => f64::from(replay.position_at_time(trace, since)),
         }
     };
+    let is_before = |time_us: i64| time_us < trace.start_us();
     let mut open: Vec<(trace::frames::StrId, f64)> = Vec::new();
     let mut spans = Vec::new();
     // The file's order need not be that of time.
@@ -341,8 +342,12 @@ fn annotations(
                     Some(i) => open.remove(i).1,
                     None => extent.start,
                 };
+                if is_before(a.time_us) {
+                    continue;
+                }
                 spans.push((Window { start, end: at }, name_of(a.name)));
             }
+            Stage::Instant if is_before(a.time_us) => {}
             Stage::Instant => spans.push((Window { start: at, end: at }, name_of(a.name))),
         }
     }

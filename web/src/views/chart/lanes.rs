@@ -119,11 +119,16 @@ impl Lane<'_> {
         // The end of what is drawn in each row: one span per pixel is enough.
         let mut drawn = vec![f64::NEG_INFINITY; rows];
         let mut parity = vec![false; rows];
-        let (mut narrow, mut named) = (Vec::new(), Vec::new());
+        let (mut narrow, mut named) = (Vec::<Narrow<'_>>::new(), Vec::new());
+        // The last one in each row that is too narrow for its name.
+        let mut last = vec![usize::MAX; rows];
         for (i, (span, name)) in self.spans.iter().enumerate() {
             let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
             let row = self.row(i) as usize;
-            let (Some(drawn), Some(parity)) = (drawn.get_mut(row), parity.get_mut(row)) else { continue };
+            let (Some(drawn), Some(parity), Some(last)) = (drawn.get_mut(row), parity.get_mut(row), last.get_mut(row))
+            else {
+                continue;
+            };
             *parity = !*parity;
             let end = to.max(from + 1.0);
             if to < plot.x || from >= plot.right() {
@@ -131,11 +136,16 @@ impl Lane<'_> {
             }
             // A mark without a length has a name even where another one has drawn its line.
             let is_mark = span.length() <= 0.0;
+            let is_drawn = end >= *drawn + 1.0;
+            if let Some(one) = narrow.get_mut(*last).filter(|_| is_mark || is_drawn) {
+                one.until = one.until.min(from);
+            }
             if is_mark {
                 let area = Area { x: from, y: self.top(plot, row as u32), width: 0.0, height: ROW - 2.0 };
-                narrow.push(Narrow::new(area, name, row, true));
+                *last = narrow.len();
+                narrow.push(Narrow::new(area, name, row, true, plot.right()));
             }
-            if end < *drawn + 1.0 {
+            if !is_drawn {
                 continue;
             }
             let from = from.max(*drawn);
@@ -156,7 +166,10 @@ impl Lane<'_> {
                     surface.text(&text, (from + 4.0, area.y + area.height / 2.0), Align::Start, Font::Label, ink);
                     named.push((row, from, from + 8.0 + surface.text_width(&text, Font::Label)));
                 }
-                None if row == 0 && !is_mark => narrow.push(Narrow::new(area, name, row, false)),
+                None if row == 0 && !is_mark => {
+                    *last = narrow.len();
+                    narrow.push(Narrow::new(area, name, row, false, plot.right()));
+                }
                 None => {}
             }
         }
@@ -196,20 +209,23 @@ struct Narrow<'a> {
     number: Option<u64>,
     row: usize,
     is_mark: bool,
+    /// Where the next span of its row begins.
+    until: f64,
 }
 
 impl<'a> Narrow<'a> {
-    fn new(area: Area, name: &'a str, row: usize, is_mark: bool) -> Self {
+    fn new(area: Area, name: &'a str, row: usize, is_mark: bool, until: f64) -> Self {
         let digits = number(name);
         let series = name.strip_suffix(digits).unwrap_or(name);
-        Self { area, name, series, number: digits.parse().ok(), row, is_mark }
+        Self { area, name, series, number: digits.parse().ok(), row, is_mark, until }
     }
 }
 
 /// Names spans that are too narrow for their names, as far as there is room: first the rarest, since a mark of a person's own
 /// says more than one of many steps; of a long series every second, tenth, twentieth, …. Of spans with one name, each has
-/// it if most have room before the next one; otherwise they have it together, with their number. `taken` has the rows and ends
-/// of names, and `all_named` counts the spans in view of a name and row.
+/// it if most have room before the next one; otherwise they have it together, with their number. Numbered and own marks stand over
+/// what is beside them, other names behind a span, where no other one is. `taken` has the rows and ends of names, and
+/// `all_named` counts the spans in view of a name and row.
 fn narrow_names(
     surface: &mut dyn Surface,
     mut spans: Vec<Narrow<'_>>,
@@ -231,30 +247,36 @@ fn narrow_names(
             .map(|(i, one)| room(i, one) >= surface.text_width(one.name, Font::Label) + 8.0)
             .collect();
         let are_together = every == 1 && has_room.iter().filter(|has| **has).count() * 2 < series.len();
-        for (i, Narrow { area, name, number, row, .. }) in series.iter().enumerate() {
+        for (i, Narrow { area, name, number, row, is_mark, until, .. }) in series.iter().enumerate() {
             let is_due = match number {
                 Some(number) => number % every == 0,
                 None if are_together => true,
                 None => has_room.get(i) == Some(&true),
             };
             let together = (are_together && number.is_none()).then(|| format!("{name} × {}", all_named(name, *row)));
-            let name = together.as_deref().unwrap_or(name);
-            let width = surface.text_width(name, Font::Label) + 8.0;
-            let right = area.x + width;
-            let is_taken = |(other, from, to): &(usize, f64, f64)| other == row && area.x < *to && *from < right;
-            if !is_due || right > plot.right() || taken.iter().any(is_taken) {
+            let is_over = number.is_some() || *is_mark && together.is_none();
+            let (left, end) = if is_over { (area.x, plot.right()) } else { (area.right(), *until) };
+            let room = end - left - 8.0;
+            let name = match &together {
+                Some(text) => text.clone(),
+                None if is_over || room < NUMBER_ROOM => (*name).to_owned(),
+                None => fit(surface, name, Font::Label, room).unwrap_or_default(),
+            };
+            let right = left + surface.text_width(&name, Font::Label) + 8.0;
+            let is_taken = |(other, from, to): &(usize, f64, f64)| other == row && left < *to && *from < right;
+            if !is_due || right > end || taken.iter().any(is_taken) {
                 continue;
             }
-            taken.push((*row, area.x, right + 4.0));
-            surface.fill(Area { width, ..*area }, palette.background.into());
-            if together.is_none() {
+            taken.push((*row, left, right + 4.0));
+            if is_over {
+                let width = right - left;
+                surface.fill(Area { width, ..*area }, palette.background.into());
                 surface.fill(Area { width, ..*area }, palette.text.at(0.10));
-                surface.vertical(area.x, area.y, area.bottom(), palette.text_dim.at(0.8));
+                surface.vertical(left, area.y, area.bottom(), palette.text_dim.at(0.8));
             }
-            let at = (area.x + 4.0, area.y + area.height / 2.0);
-            surface.text(name, at, Align::Start, Font::Label, palette.text_dim.into());
+            let at = (left + 4.0, area.y + area.height / 2.0);
+            surface.text(&name, at, Align::Start, Font::Label, palette.text_dim.into());
             if together.is_some() {
-                // A box around the words would look like one long span.
                 break;
             }
         }
@@ -372,6 +394,23 @@ mod tests {
         assert_eq!(names(20.0), ["Optimizer.step × 25"]);
         // The first five are in view, and the last of these has no room.
         assert_eq!(names(230.0), ["Optimizer.step"; 4]);
+    }
+
+    #[test]
+    fn no_name_lies_over_a_span_of_another_name() {
+        let pairs = |every: f64| {
+            let spans: Vec<Span> = (0..4)
+                .flat_map(|i| {
+                    let at = f64::from(i) * every;
+                    [span(at, at + 40.0, "Optimizer.step"), span(at + 40.0, at + 70.0, "zero_grad")]
+                })
+                .collect();
+            let rows = Rows::of(&spans);
+            let lane = Lane { name: "annotated", spans: &spans, rows: Some(&rows), below: 0 };
+            texts(&lane)[1..].to_vec()
+        };
+        assert_eq!(pairs(250.0), ["zero_grad"; 4]);
+        assert_eq!(pairs(71.0), ["zero_grad × 4"], "behind the last one");
     }
 
     #[test]

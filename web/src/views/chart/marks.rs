@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use query::{Axis, LossSpan, Window};
 use trace::order::Within;
-use trace::units::{Count, Micros};
+use trace::units::Count;
 
 use super::cut;
 use super::flags::{self, Oom};
@@ -19,7 +19,6 @@ use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::render::ticks;
 use crate::views::{losses, pin_flags};
-use crate::widgets::format;
 
 /// Room for the labels of bytes.
 pub(super) const GUTTER: f64 = 68.0;
@@ -28,7 +27,7 @@ pub(super) const CURSOR_STRIP: f64 = 20.0;
 /// Room for the labels of the x axis.
 const FOOT: f64 = 24.0;
 /// Room to the right of the shapes.
-pub(super) const RIGHT: f64 = 12.0;
+pub(in crate::views) const RIGHT: f64 = 12.0;
 
 /// The marks. Cheap to clone, since every movement creates a new value.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -189,8 +188,19 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, cursor: O
     };
     let middle = plot.bottom() + 13.0;
     surface.text(name, (plot.x - 8.0, middle), Align::End, Font::Label, palette.text_dim.into());
+    let every = |room: f64| match axis {
+        Axis::Time => ticks::time(plot_area.window, room),
+        Axis::Event => ticks::events(plot_area.window, room),
+    };
+    // One number alone tells no scale.
+    let wide = plot.width / 96.0;
+    let room = if every(wide).len() > 1 { wide } else { 2.0 * wide };
     let plate = cursor.map(|cursor| {
-        let text = moment(axis, cursor);
+        let text = match axis {
+            Axis::Time => ticks::moment(plot_area.window, room, x.unit(), cursor),
+            // Casts of floating point saturate.
+            Axis::Event => Count(cursor.round() as u64).to_string(),
+        };
         let half = surface.text_width(&text, Font::Label) / 2.0 + 5.0;
         let right = plot.right() + RIGHT - 1.0 - half;
         let at = x.pixel(cursor).within(plot.x + half, right.max(plot.x + half));
@@ -199,14 +209,8 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, cursor: O
         surface.text(&text, (at, middle), Align::Middle, Font::Label, palette.background.into());
         (area.x - 4.0, area.right() + 4.0)
     });
-    let every = |width: f64| match axis {
-        Axis::Time => ticks::time(plot_area.window, plot.width / width),
-        Axis::Event => ticks::events(plot_area.window, plot.width / width),
-    };
-    // One number alone tells no scale.
-    let marks = Some(every(96.0)).filter(|marks| marks.len() > 1).unwrap_or_else(|| every(48.0));
     let mut end = plot.x;
-    for tick in marks {
+    for tick in every(room) {
         let at = x.pixel(tick.at);
         surface.vertical(at, plot.bottom(), plot.bottom() + 4.0, palette.text_dim.at(0.6));
         // The outermost labels stay inside the plot.
@@ -219,20 +223,6 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, cursor: O
         }
         end = label + width / 2.0 + 6.0;
         surface.text(&tick.label, (label, middle), Align::Middle, Font::Label, palette.text_dim.into());
-    }
-}
-
-/// Microseconds of a minute.
-const MINUTE_US: f64 = 60e6;
-
-/// Formats the moment of the cursor.
-fn moment(axis: Axis, at: f64) -> String {
-    match axis {
-        // As the ticks beside it: `1:48` from a minute on.
-        Axis::Time if at >= MINUTE_US => format::moment(at).split('.').next().unwrap_or_default().to_owned(),
-        Axis::Time => Micros(at.round() as i64).to_string(),
-        // Casts of floating point saturate.
-        Axis::Event => Count(at.round() as u64).to_string(),
     }
 }
 

@@ -48,8 +48,8 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Returns the outline of an answer in a plot.
-    pub fn new(timeline: &Timeline, plot_area: &PlotArea) -> Self {
+    /// Returns the outline of an answer in a plot, with the line of a limit over it.
+    pub fn new(timeline: &Timeline, plot_area: &PlotArea, limit: Option<u64>) -> Self {
         let (x, y, plot, query) = (plot_area.x(), plot_area.y(), plot_area.plot, &timeline.query);
         let unit = query.window.length() / f64::from(query.columns.max(1));
         let columns = timeline.active.len();
@@ -67,7 +67,14 @@ impl Outline {
             let seen = (first..last.max(first + 1)).take_while(|i| *i < columns).map(of_column);
             seen.reduce(Heights::and).unwrap_or(nothing)
         };
-        Self { plot, heights: (0..plot.width.max(0.0) as usize).map(of_pixel).collect() }
+        let limit = limit.map_or(plot.bottom(), |limit| y.pixel(limit as f64));
+        let limit = if limit < plot.y { plot.bottom() } else { limit };
+        let with_limit = |i: usize| {
+            let heights = of_pixel(i);
+            // Nothing is free between the line of reserved memory and the limit.
+            Heights { reserved: (heights.reserved.0.min(limit), heights.reserved.1), ..heights }
+        };
+        Self { plot, heights: (0..plot.width.max(0.0) as usize).map(with_limit).collect() }
     }
 
     /// Returns the places of a label of a width and height where it hides nothing and none of `lines`, which are vertical,
@@ -136,7 +143,7 @@ mod tests {
             ..answer()
         };
         let plot = Area { x: 0.0, y: 0.0, width: width as f64, height: 200.0 };
-        Outline::new(&timeline, &PlotArea::at_rest(plot, window, Window { start: 0.0, end: 200.0 }))
+        Outline::new(&timeline, &PlotArea::at_rest(plot, window, Window { start: 0.0, end: 200.0 }), None)
     }
 
     /// Asserts that a label hides neither the stack nor the line of reserved memory.

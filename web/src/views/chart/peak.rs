@@ -28,6 +28,8 @@ const PEAK: (f64, f64, f64, f64) = (5.0, 15.0, 190.0, 8.0);
 const CLASSES_ROOM: f64 = 480.0;
 /// From this distance in pixels on, a line leads from the label of the peak to its mark.
 const FAR: f64 = 40.0;
+/// The longest such line in pixels: over a longer one, the bytes alone beside the mark tell more.
+const LONGEST: f64 = 240.0;
 
 /// Draws the peak's mark and its label: the bytes, and below them the largest classes at the peak if there is a place where
 /// they hide nothing. `places` returns such places for a label of a width and a height, the best first.
@@ -62,6 +64,7 @@ pub fn draw(
         let width = rows.iter().map(|row| row.3).fold(title_width, f64::max) + 2.0 * margin;
         let height = (rows.len() + 1) as f64 * line + if rows.is_empty() { 1.0 } else { 4.0 };
         let mut all = places((x, y), (width, height));
+        all.retain(|area| distance(*area, (x, y)) <= LONGEST);
         if rows.is_empty() {
             // Beside the mark, so that the cursor's line (initially at the peak) doesn't run through it.
             let (right, left) = (x + 8.0, x - 7.0 - width);
@@ -158,6 +161,9 @@ pub(super) mod tests {
         assert_eq!(texts(&area(600.0), anywhere).len(), 5);
         assert_eq!(texts(&area(600.0), nowhere), ["peak 3.00 GiB"]);
         assert_eq!(texts(&area(300.0), anywhere), ["peak 3.00 GiB"], "a phone has no room for more");
+        let far: Places =
+            |(x, y), (width, height)| vec![Area { x: x + LONGEST + 9.0, y: y - height / 2.0, width, height }];
+        assert_eq!(texts(&area(900.0), far), ["peak 3.00 GiB"], "the line to it would be too long");
     }
 
     #[test]

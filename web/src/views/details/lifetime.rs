@@ -1,9 +1,9 @@
 //! The lifetime of an allocation, as text and as a window of the timeline.
 
 use query::{AllocationDetail, Axis, Window};
-use trace::units::{Count, Micros};
+use trace::units::Count;
 
-use crate::widgets::format::moment;
+use crate::widgets::format::{duration, moment};
 
 /// An allocation's lifetime as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub fn lifetime(detail: &AllocationDetail, has_times: bool, is_running: bool) ->
         if has_times { moment(us) } else { format!("event {}", Count(position.into())) }
     };
     let length = has_times.then(|| {
-        let length = micros(detail.end_us - detail.start_us);
+        let length = duration(detail.end_us - detail.start_us);
         // The trace doesn't cover the whole lifetime.
         let is_cut = detail.allocated_at.is_none() || detail.free_completed_at.is_none();
         if is_cut { format!("at least {length}") } else { length }
@@ -36,10 +36,6 @@ pub fn lifetime(detail: &AllocationDetail, has_times: bool, is_running: bool) ->
 /// Describes an allocation that was not freed.
 pub fn still_live(is_running: bool) -> &'static str {
     if is_running { "still live" } else { "still live at the end" }
-}
-
-fn micros(us: f64) -> String {
-    Micros(us.round() as i64).to_string()
 }
 
 /// Returns the window of a whole lifetime with a margin.

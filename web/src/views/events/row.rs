@@ -5,7 +5,7 @@ use std::rc::Rc;
 use query::link::column_name;
 use query::{EventColumn, EventRow, ListRow, Related, stream_name};
 use trace::event::Action;
-use trace::units::{Address, Bytes, Count, Stream};
+use trace::units::{Address, Count, Stream};
 use yew::prelude::*;
 
 use super::columns::is_number;
@@ -172,11 +172,7 @@ fn milliseconds(us: f64) -> String {
 
 /// Formats an event's address. An out-of-memory event has none: PyTorch writes the device's free bytes in its place.
 fn place(action: Option<Action>, address: Address) -> String {
-    match action {
-        Some(Action::Oom) => format!("{} free", Bytes(address.0)),
-        _ if address.0 == 0 => "–".to_owned(),
-        _ => address.to_string(),
-    }
+    if action == Some(Action::Oom) || address.0 == 0 { "–".to_owned() } else { address.to_string() }
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 //! The colours of a heatmap's codes in each theme.
 
-use query::Paint;
 use query::heatmap::{address, size};
+use query::{Heatmap, Paint};
 
 use crate::render::color::Rgb;
 use crate::render::palette::Palette;
+
+/// Returns the weights of all cells of a heatmap of addresses, one upon the other: what none of them has is not in the picture.
+pub fn uses(map: &Heatmap) -> u16 {
+    map.cells.iter().fold(0, |all, cell| all | cell)
+}
 
 /// Set in the code of a pixel that marks sizes that nothing could serve at some moment.
 pub const MARK: u16 = 0x400;

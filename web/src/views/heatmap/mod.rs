@@ -21,6 +21,7 @@ use self::picture::{HeatmapPicture, Scene};
 use self::pointer::PointerHandler;
 
 pub use self::pointer::{at_cursor, move_rows, open_cell, zoom_rows};
+pub(super) use self::toolbar::key_of_addresses;
 use self::toolbar::{Toolbar, note};
 use self::tooltip::Tooltip;
 pub use self::tooltip::pinned;
@@ -122,8 +123,8 @@ pub fn HeatmapView() -> Html {
         }
         _ => None,
     };
-    let has_failure = ghost.is_some();
     let near = lens.needed.and_then(|_| around_failure(&model, &marks));
+    let legend = map.map_or_else(Html::default, |map| toolbar::key(map, near, ghost.is_some(), &palette));
     if fit.length() > 0.0 {
         model.set_rows(PlotRows { all: fit, pivot: ghost.as_ref().map(|ghost| ghost.start() as f64) });
     }
@@ -166,7 +167,7 @@ pub fn HeatmapView() -> Html {
     html! {
         <section class="canvas-view heatmap" aria-label="Heatmap">
             if has_events {
-                <Toolbar note={map.map(|map| note(map, view.zooms.heatmap_offsets)).unwrap_or_default()} {has_failure} />
+                <Toolbar note={map.map(|map| note(map, view.zooms.heatmap_offsets)).unwrap_or_default()} {legend} />
             }
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="application" aria-roledescription="chart" aria-label="Fragmentation over time"
                 aria-describedby="text-twin" data-testid="heatmap-canvas">

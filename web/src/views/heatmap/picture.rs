@@ -26,8 +26,9 @@ use crate::views::chart::gesture::PlotArea;
 use crate::views::chart::marks::{self, Marks};
 use crate::views::{losses, range_band};
 
-/// The least height of a label in pixels.
+/// The height of a line of a label in pixels, and the least height of an area that has one.
 const LABEL: f64 = 14.0;
+const LOWEST: f64 = 10.0;
 
 /// What to draw, as set by the component.
 pub struct Scene {
@@ -193,6 +194,9 @@ impl Scene {
             }
             let lines = self.names(group);
             let mut room = (((bottom - top) / LABEL) as usize).min(lines.len());
+            if bottom - top >= LOWEST {
+                room = room.max(1);
+            }
             // What its addresses span takes two lines.
             if room + 1 == lines.len() {
                 room -= 1;
@@ -222,8 +226,8 @@ impl Scene {
             lines.push(stream_name(group.stream, &self.streams));
         }
         // All addresses that were ever reserved, which are more than the device has memory for at once.
+        lines.push("spans".to_owned());
         lines.push(Bytes(group.size).to_string());
-        lines.push("addresses".to_owned());
         lines
     }
 
@@ -480,8 +484,8 @@ mod tests {
                 "text \"small pool\" at 92,30 End",
                 "text \"large pool\" at 92,109 End",
                 "text \"stream 7\" at 92,123 End",
-                "text \"87.4 KiB\" at 92,137 End",
-                "text \"addresses\" at 92,151 End"
+                "text \"spans\" at 92,137 End",
+                "text \"87.4 KiB\" at 92,151 End"
             ]
         );
     }

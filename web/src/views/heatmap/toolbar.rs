@@ -1,12 +1,14 @@
 //! The toolbar of the heatmap: what the rows are, the part of the memory, the x axis, and the legend.
 
+use query::heatmap::address;
 use query::{Axis, Heatmap, HeatmapNeed, HeatmapPart, HeatmapRows, Paint, Window, pool_name, stream_name};
 use trace::units::Bytes;
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
+use super::colors;
 use super::pointer::zoom_rows;
-use crate::hooks::{ModelHandle, use_model, use_palette};
+use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Selection, Setting};
 use crate::render::palette::Palette;
 use crate::views::controls::{choice, sends};
@@ -18,15 +20,14 @@ use crate::widgets::toolbar;
 pub struct ToolbarProps {
     /// A short description of what is drawn.
     pub note: String,
-    /// Whether a failed request is drawn.
-    pub has_failure: bool,
+    /// The legend.
+    pub legend: Html,
 }
 
 /// The toolbar of the heatmap.
 #[component]
 pub fn Toolbar(props: &ToolbarProps) -> Html {
     let model = use_model();
-    let palette = use_palette();
     let select = use_node_ref();
     let view = &model.view;
     let (axis, has_times, by_size) =
@@ -60,12 +61,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                     { choice("heatmap-event", "Events", "Show event numbers on the x axis", axis == Axis::Event, sends(&model, Action::SetAxis(Axis::Event))) }
                 </div>
             }
-            <span class="state-key" data-testid="heatmap-key">
-                { if by_size { key_of_sizes(&palette) } else { key_of_addresses(model.heatmap_need()) } }
-                if props.has_failure {
-                    <span class="state-key-item"><span class="state-swatch failed" aria-hidden="true" />{ "failed request" }</span>
-                }
-            </span>
+            <span class="state-key" data-testid="heatmap-key">{ props.legend.clone() }</span>
             if !by_size {
                 <div class="choices" role="group" aria-label="Zoom into addresses">
                     <button type="button" class="choice" disabled={view.zooms.heatmap_offsets.is_none()} title="Zoom out on addresses (−, Alt+wheel)" aria-label="Zoom out on addresses" onclick={zooms(&model, 2.0)} data-testid="heatmap-zoom-out">{ "−" }</button>
@@ -102,29 +98,43 @@ fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
     parts
 }
 
-fn key_of_addresses(needed: Option<HeatmapNeed>) -> Html {
-    let (unusable, too_small) = match needed {
-        Some(HeatmapNeed { size, .. }) => {
-            (format!("too small for the failed {}", Bytes(size)), "the same, away from the failure")
-        }
-        None => (String::new(), "cached, too small for most requests of its pool"),
-    };
-    let uses = [
-        // What does not fit in the toolbar is behind a button: what most pictures show is first.
-        ("allocated", "allocated"),
-        ("usable", "cached"),
-        ("unusable", unusable.as_str()),
-        ("too-small", too_small),
-        ("waiting", "waiting"),
-        ("unmapped", "unmapped"),
-    ];
-    let uses = uses.into_iter().filter(|(_, name)| !name.is_empty());
+/// Renders the legend of what is drawn. `near` are the moments around the failure that says which gaps are too small.
+pub fn key(map: &Heatmap, near: Option<Window>, has_failure: bool, palette: &Palette) -> Html {
     html! {
         <>
-            { for uses.map(|(class, name)| html! {
-                <span class="state-key-item"><span class={classes!("state-swatch", class)} aria-hidden="true" />{ name.to_owned() }</span>
-            }) }
+            { if map.query.rows == HeatmapRows::Sizes { key_of_sizes(palette) } else { key_of_addresses(map, near) } }
+            if has_failure {
+                <span class="state-key-item"><span class="state-swatch failed" aria-hidden="true" />{ "failed request" }</span>
+            }
         </>
+    }
+}
+
+/// Renders what addresses in the picture are used for. What does not fit in the toolbar is behind a button: what most
+/// pictures are about is first.
+pub fn key_of_addresses(map: &Heatmap, near: Option<Window>) -> Html {
+    let uses = colors::uses(map);
+    let has = |place: u16| uses >> place & address::WHOLE != 0;
+    let Window { start, end } = map.window;
+    let (is_near, is_far) =
+        near.map_or((false, true), |near| (near.start < end && start < near.end, start < near.start || near.end < end));
+    let small = match map.query.needed {
+        Some(HeatmapNeed { size, .. }) => format!("too small for {}", Bytes(size)),
+        None => "too small for most requests of its pool".to_owned(),
+    };
+    let far = if is_near { "the same, away from the failure".to_owned() } else { small.clone() };
+    let items = [
+        ("unusable", small, is_near && has(address::UNUSABLE)),
+        ("too-small", far, is_far && has(address::UNUSABLE)),
+        ("allocated", "allocated".to_owned(), has(address::ALLOCATED)),
+        ("usable", "cached".to_owned(), has(address::USABLE)),
+        ("waiting", "waiting".to_owned(), has(address::WAITING)),
+        ("unmapped", "unmapped".to_owned(), true),
+    ];
+    html! {
+        { for items.into_iter().filter(|item| item.2).map(|(class, name, _)| html! {
+            <span class="state-key-item"><span class={classes!("state-swatch", class)} aria-hidden="true" />{ name }</span>
+        }) }
     }
 }
 

@@ -34,10 +34,10 @@ impl Ghost {
     }
 
     /// Returns where it is drawn, in pixels of the whole map: from the start of the gap, to the scale of the gap's segment. A
-    /// long segment goes on in further rows of the map. Behind the segment's end, the block goes on to the end of the row; if
-    /// it is longer than that, the bytes that are drawn of it are returned too.
-    fn areas(&self, map: &Segments, width: f64) -> (Vec<Area>, Option<u64>) {
-        let nothing = (Vec::new(), None);
+    /// long segment goes on in further rows of the map. Behind the segment's end, the block goes on to the end of the row;
+    /// returns too whether it is longer than that.
+    fn areas(&self, map: &Segments, width: f64) -> (Vec<Area>, bool) {
+        let nothing = (Vec::new(), false);
         let holds = |row: &SegmentRow| self.gap >= row.address && self.gap.0 - row.address.0 < row.size.max(1);
         let Some(number) = map.segments.iter().position(holds) else { return nothing };
         let Some(row) = map.segments.get(number) else { return nothing };
@@ -75,13 +75,12 @@ impl Ghost {
             last.width += more;
             rest -= more;
         }
-        let drawn = (rest > 1.0).then(|| ((length - rest) / per_byte) as u64);
-        (areas, drawn)
+        (areas, rest > 1.0)
     }
 
     /// Draws the block with its label. `top` is where the map begins, `bounds` the area that it has.
     pub fn draw(&self, surface: &mut dyn Surface, map: &Segments, (top, bounds): (f64, Area), palette: &Palette) {
-        let (areas, drawn) = self.areas(map, bounds.width);
+        let (areas, is_cut) = self.areas(map, bounds.width);
         let blocks: Vec<Area> = areas
             .iter()
             .map(|area| Area { x: area.x + MARGIN, y: area.y + top - 2.0, height: area.height + 4.0, ..*area })
@@ -91,20 +90,16 @@ impl Ghost {
             surface.outline(*block, 2.0, palette.oom.into());
         }
         let (Some(block), Some(last)) = (blocks.first(), blocks.last()) else { return };
-        if drawn.is_some() {
+        if is_cut {
             cut(surface, *last, palette);
         }
         let text = format!("needs {}, gap {}", Bytes(self.requested), Bytes(self.gap_bytes));
-        let whole = drawn.map(|drawn| format!("{text}; drawn to {}", Bytes(drawn)));
-        for text in whole.into_iter().chain([text]) {
-            let size = (surface.text_width(&text, Font::Strong) + 2.0 * SPACE, LINE);
-            if let Some(area) = spot::near(map, &areas, *block, size, (top, bounds)) {
-                surface.fill(area, palette.background.into());
-                surface.outline(area, 1.0, palette.oom.into());
-                let at = (area.x + SPACE, area.y + LINE / 2.0);
-                surface.text(&text, at, Align::Start, Font::Strong, palette.oom.into());
-                return;
-            }
+        let size = (surface.text_width(&text, Font::Strong) + 2.0 * SPACE, LINE);
+        if let Some(area) = spot::near(map, &areas, *block, size, (top, bounds)) {
+            surface.fill(area, palette.background.into());
+            surface.outline(area, 1.0, palette.oom.into());
+            let at = (area.x + SPACE, area.y + LINE / 2.0);
+            surface.text(&text, at, Align::Start, Font::Strong, palette.oom.into());
         }
     }
 }

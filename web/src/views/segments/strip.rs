@@ -12,7 +12,7 @@ use yew::prelude::*;
 use crate::browser::{Timeout, use_effect_with, use_size, window};
 use crate::hooks::{use_answer, use_cursor_x, use_exact_answer, use_model, use_palette};
 use crate::model::Action;
-use crate::views::heatmap::colors;
+use crate::views::heatmap::{colors, key_of_addresses};
 use crate::widgets::style::{pixels, set_style};
 
 /// The height of the picture in pixels, and the number of its rows.
@@ -161,6 +161,10 @@ pub fn Strip(props: &StripProps) -> Html {
         Callback::from(move |_: MouseEvent| model.dispatch(Action::Select(crate::model::Selection::None)))
     };
     let can_play = !wants_rest();
+    let key = match answer.as_deref() {
+        Some(Answer::Heatmap(map)) => key_of_addresses(map, None),
+        _ => Html::default(),
+    };
     html! {
         <div class="segment-strip" role="group" aria-label="The selected segment over time" data-testid="segment-strip">
             <div class="segment-strip-bar">
@@ -174,7 +178,8 @@ pub fn Strip(props: &StripProps) -> Html {
                     }
                     <button type="button" class="choice" onclick={step(1.0)} aria-label="Step forward" data-testid="strip-on">{ "▸" }</button>
                 </div>
-                <span class="dim">{ "Addresses run downwards. Blue: allocated; grey: free; red: free but too small to use" }</span>
+                { key }
+                <span class="dim">{ "Addresses run downwards." }</span>
                 <button type="button" class="choice segment-strip-close" onclick={close} data-testid="strip-close">{ "Close" }</button>
             </div>
             <div class="segment-strip-picture" ref={host} {onclick}>

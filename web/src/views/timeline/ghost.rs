@@ -91,19 +91,25 @@ impl Ghost {
         }
     }
 
-    /// Writes the label. `hides_nothing` says of an area that nothing is drawn there.
+    /// Returns the most that could have been reserved, unless a limit stood below that.
+    pub fn limit(&self) -> Option<u64> {
+        self.most
+    }
+
+    /// Writes the label and returns its box. `hides_nothing` says of an area that nothing is drawn there.
     pub fn label(
         &self,
         surface: &mut dyn Surface,
         plot_area: &PlotArea,
         (labels, hides_nothing): (&mut Labels, impl Fn(Area) -> bool),
         palette: &Palette,
-    ) {
-        let Some(mark) = self.mark(plot_area) else { return };
-        failed::label(surface, plot_area.plot, mark, &self.texts, (&mut *labels, hides_nothing), palette);
+    ) -> Option<Area> {
+        let mark = self.mark(plot_area)?;
+        let area = failed::label(surface, plot_area.plot, mark, &self.texts, (&mut *labels, hides_nothing), palette);
         if let Some(most) = self.most {
             limit::label(surface, plot_area, most, labels, palette);
         }
+        area
     }
 }
 

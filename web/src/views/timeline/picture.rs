@@ -20,7 +20,7 @@ use crate::render::surface::{Area, Surface};
 use crate::views::chart::drag::{DragPreview, Draggable};
 use crate::views::chart::gesture::PlotArea;
 use crate::views::chart::marks::{self, Marks};
-use crate::views::chart::outline::Outline;
+use crate::views::chart::outline::{Outline, nearest};
 use crate::views::chart::{cut, peak};
 use crate::views::whatif::RunLines;
 use crate::views::{losses, range_band, range_button};
@@ -204,24 +204,42 @@ fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: O
     let button = range.and_then(|range| range_button::area(range, plot_area.window, plot));
     button.into_iter().for_each(|area| labels.keep_out(area));
     let cursor = marks.cursor.map_or(f64::NAN, |cursor| x.pixel(cursor));
-    if let Some(ghost) = &scene.ghost {
+    let request = scene.ghost.as_ref().and_then(|ghost| {
         let hides_nothing = |area: Area| {
             // The cursor's line would run through it.
             let is_crossed = area.x < cursor && cursor < area.right();
             !is_crossed && area.bottom() < scene.roof(timeline, area.x, area.right())
         };
-        ghost.label(surface, plot_area, (&mut labels, hides_nothing), palette);
-    }
+        let Area { x, y, width, height } = ghost.label(surface, plot_area, (&mut labels, hides_nothing), palette)?;
+        Some(Area { x: x - APART, y: y - APART, width: width + 2.0 * APART, height: height + 2.0 * APART })
+    });
+    request.into_iter().for_each(|area| labels.keep_out(area));
     if let Some(range) = range {
         range_band::label(surface, (x, plot), scene.axis, range, &mut labels, palette);
     }
     losses::label(surface, &marks.losses, (x, plot), &mut labels, palette);
     cut::label(surface, plot_area, marks.cut, &mut labels, palette);
-    let outline = Outline::new(timeline, plot_area);
+    let outline = Outline::new(timeline, plot_area, scene.ghost.as_ref().and_then(Ghost::limit));
     let mut lines: Vec<f64> = marks.ooms.iter().map(|oom| x.pixel(oom.x)).collect();
     lines.push(cursor);
-    let places = |mark: (f64, f64), size: (f64, f64)| outline.places(mark, size, &lines);
+    let places = |mark: (f64, f64), size: (f64, f64)| {
+        let mut places = outline.places(mark, size, &lines);
+        places.retain(|area| !request.is_some_and(|request| is_led_through(*area, mark, request)));
+        places
+    };
     peak::draw(surface, plot_area, marks.peak, &largest(timeline), (&mut labels, places), palette);
+}
+
+/// Pixels between the label of a request and that of the peak.
+const APART: f64 = 6.0;
+
+/// Returns whether the line from a label to its mark runs through another label.
+fn is_led_through(area: Area, mark: (f64, f64), other: Area) -> bool {
+    let from = nearest(area, mark);
+    (0..=64).any(|i| {
+        let part = f64::from(i) / 64.0;
+        other.contains((from.0 + (mark.0 - from.0) * part, from.1 + (mark.1 - from.1) * part))
+    })
 }
 
 /// The number of classes that the peak is labelled with.
@@ -372,6 +390,14 @@ mod tests {
         assert_eq!(names(&timeline), ["b", "e", "d"]);
         timeline.query.filter.push("x".to_owned());
         assert_eq!(names(&timeline), [""; 0], "the peak is that of all");
+    }
+
+    #[test]
+    fn a_line_from_a_label_to_its_mark_is_seen_to_run_through_another_label() {
+        let (label, mark) = (Area { x: 0.0, y: 0.0, width: 50.0, height: 20.0 }, (300.0, 10.0));
+        let other = |y: f64| Area { x: 100.0, y, width: 90.0, height: 30.0 };
+        assert!(is_led_through(label, mark, other(0.0)));
+        assert!(!is_led_through(label, mark, other(30.0)));
     }
 
     #[test]

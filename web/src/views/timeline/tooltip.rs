@@ -1,7 +1,7 @@
 //! The tooltip of the timeline.
 
 use query::{AllocationDetail, AllocationQuery, Answer, Class, Paint, Query, StateQuery, Timeline};
-use trace::units::{Bytes, Count, Micros};
+use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
@@ -110,7 +110,7 @@ fn allocation(id: u32, answer: Option<&Answer>) -> Option<&AllocationDetail> {
 fn lived(detail: &AllocationDetail, has_times: bool, is_running: bool) -> String {
     match (detail.allocated_at, detail.free_completed_at) {
         (Some(_), Some(_)) if has_times => {
-            format!("lived {}", Micros((detail.end_us - detail.start_us).round() as i64))
+            format!("lived {}", format::duration(detail.end_us - detail.start_us))
         }
         (Some(from), Some(to)) => format!("lived {}", counted(to.saturating_sub(from).into(), "event")),
         (Some(_), None) => still_live(is_running).to_owned(),

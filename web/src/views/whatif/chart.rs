@@ -119,16 +119,21 @@ impl Picture for ChartPicture {
         let Scene { plot_area, marks, palette, .. } = scene;
         marks::below(surface, plot_area, scene.axis, marks, palette);
         let mut labels = Labels::default();
-        if let Some(bytes) = scene.limit {
-            let plot = plot_area.plot;
-            limit::draw(surface, plot_area, bytes, (plot.x, plot.right()), &mut labels, palette);
-        }
+        let limit = |surface: &mut dyn Surface, labels: &mut Labels| {
+            if let Some(bytes) = scene.limit {
+                let plot = plot_area.plot;
+                limit::draw(surface, plot_area, bytes, (plot.x, plot.right()), labels, palette);
+            }
+        };
+        limit(surface, &mut labels);
         if let Some(at) = marks.cursor.map(|cursor| plot_area.x().pixel(cursor)) {
             labels.keep_out(Area { x: at - 1.0, width: 3.0, ..plot_area.plot });
         }
         if let Some(lines) = &scene.lines {
             lines.draw(surface, (plot_area.x(), plot_area.y()), plot_area.plot, (&mut labels, false), palette);
         }
+        // Its dashes are seen on a line that reaches it.
+        limit(surface, &mut labels);
         if let Some(bytes) = scene.limit {
             limit::label(surface, plot_area, bytes, &mut labels, palette);
         }

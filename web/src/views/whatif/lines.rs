@@ -1,4 +1,4 @@
-//! The reserved memory of runs as lines over a view, each ending in the number of its run.
+//! The reserved memory of runs as lines over a view, each with the number of its run behind its end.
 
 use std::rc::Rc;
 
@@ -14,6 +14,7 @@ use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::views::chart::curve;
+use crate::views::chart::marks::RIGHT;
 
 /// The lines of the runs of a file.
 #[derive(Clone, PartialEq)]
@@ -96,9 +97,11 @@ impl RunLines {
         for (x, y, number, ink) in ends {
             let name = self.runs.get(number).filter(|_| has_names).map(|run| run.1.as_str());
             let text = name.map_or_else(|| number.to_string(), |name| format!("{number} {}", shortened(name)));
-            let width = surface.text_width(&text, Font::Strong).max(8.0) + 4.0;
-            // A name ends where the line does, below it; a number stands behind the end.
-            let left = if name.is_some() { x - width } else { x + 2.0 }.min(plot.right() - width).max(plot.x);
+            let width = surface.text_width(&text, Font::Strong) + if name.is_some() { 4.0 } else { 2.0 };
+            // A name ends where the line does, below it. A number stands behind the end, where it hides no step: beside the plot
+            // if the line reaches so far.
+            let bounds = if name.is_some() { plot } else { Area { width: plot.width + RIGHT, ..plot } };
+            let left = if name.is_some() { x - width } else { x + 2.0 }.min(bounds.right() - width).max(plot.x);
             let first = if name.is_some() { 1 } else { 0 };
             let rows = (first..ROWS).chain((1..ROWS).map(|row| -row));
             let place = |left: f64, row: i32| Area {
@@ -109,10 +112,9 @@ impl RunLines {
             };
             // The cursor may be where the line ends.
             let places = [left, left - width].map(|left| rows.clone().map(move |row| place(left, row)));
-            let Some(area) = labels.place(plot, places.into_iter().flatten()) else { continue };
-            // A number stands on its own line, which must not go through it.
-            surface.fill(area, palette.background.at(if name.is_some() { 0.8 } else { 1.0 }));
-            surface.text(&text, (area.x + 3.0, area.y + LABEL / 2.0), Align::Start, Font::Strong, ink.into());
+            let Some(area) = labels.place(bounds, places.into_iter().flatten()) else { continue };
+            surface.fill(area, palette.background.at(0.8));
+            surface.text(&text, (area.right() - 1.0, area.y + LABEL / 2.0), Align::End, Font::Strong, ink.into());
         }
     }
 }
