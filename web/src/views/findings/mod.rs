@@ -29,22 +29,22 @@ const fn look(severity: Severity) -> (&'static str, &'static str, &'static str) 
 }
 
 /// Returns the findings of the file and of its devices by severity, in the order in which they were found within each.
-fn ordered(model: &Model) -> Vec<Finding> {
+fn ordered(model: &Model) -> Vec<&Finding> {
     let known = model.file().map_or(&[][..], |file| &file.diagnoses);
     // The diagnosis of a failure has more than the summary's finding.
-    let is_diagnosed = |finding: &Finding| {
+    let is_diagnosed = |finding: &&Finding| {
         finding.code == FindingCode::OutOfMemory
             && known.iter().flatten().any(|diagnosis| finding.device == Some(diagnosis.device))
     };
     let of_file = model.shared_summary().map_or(&[][..], |summary| &summary.findings);
-    let mut findings: Vec<Finding> = of_file.iter().filter(|finding| !is_diagnosed(finding)).cloned().collect();
-    findings.extend(known.iter().flatten().flat_map(|diagnosis| diagnosis.findings.iter().cloned()));
+    let mut findings: Vec<&Finding> = of_file.iter().filter(|finding| !is_diagnosed(finding)).collect();
+    findings.extend(known.iter().flatten().flat_map(|diagnosis| &diagnosis.findings));
     findings.sort_few_by_key(|finding| finding.severity);
     findings
 }
 
 /// Returns the findings that the verdict on the current device does not tell.
-pub fn untold(model: &Model) -> Vec<Finding> {
+pub fn untold(model: &Model) -> Vec<&Finding> {
     let mut findings = ordered(model);
     if let Some(diagnosis) = model.diagnosis() {
         let (verdict, device) = (&diagnosis.verdict, Some(diagnosis.device));
@@ -204,7 +204,7 @@ mod tests {
         ]
         .into_iter()
         .fold(Model::default(), |model, action| update(&model, action));
-        let order: Vec<String> = ordered(&model).into_iter().map(|finding| finding.message).collect();
+        let order: Vec<String> = ordered(&model).into_iter().map(|finding| finding.message.clone()).collect();
         assert_eq!(order, ["c", "b", "d", "a"]);
     }
 
@@ -232,8 +232,8 @@ mod tests {
             .into_iter()
             .fold(Model::default(), |model, action| update(&model, action));
             let mut found = untold(&model);
-            found.sort_by_key(|finding| findings.iter().position(|other| other == finding));
-            assert_eq!(found, left);
+            found.sort_by_key(|finding| findings.iter().position(|other| other == *finding));
+            assert_eq!(found, left.iter().collect::<Vec<_>>());
             assert_eq!(count(&model), left.len() + usize::from(!told.is_empty()), "the verdict is one");
         };
         let at = |cause| Verdict { cause, position: Some(3), stack: Some(7), ..Verdict::default() };
