@@ -10,6 +10,7 @@ mod app;
 mod browser;
 mod crash;
 mod deferred;
+mod few_map;
 mod hooks;
 mod input;
 mod later;

@@ -2,7 +2,6 @@
 //! the page is reloaded. recent.js accesses the browser's storage.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect};
 use query::link::FileHash;
@@ -14,6 +13,7 @@ use yew::prelude::*;
 
 use super::open_one;
 use crate::browser::{Listener, use_effect_with, window};
+use crate::few_map::FewMap;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Again, FileEntry, FileKey, Model, Phase, Place, Recent, Shared, recent_of};
 
@@ -21,7 +21,7 @@ thread_local! {
     /// The module recent.js, if the page has it.
     static RECENT: RefCell<Option<Object>> = const { RefCell::new(None) };
     /// The files that are not kept yet, with promises of their handles.
-    static FRESH: RefCell<HashMap<FileKey, (File, JsValue)>> = RefCell::default();
+    static FRESH: RefCell<FewMap<FileKey, (File, JsValue)>> = RefCell::default();
     /// Counts what a person asked for: an answer to anything but the last is not waited for any more.
     static TURN: Cell<u32> = const { Cell::new(0) };
 }

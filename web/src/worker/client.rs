@@ -1,7 +1,6 @@
 //! The page's end of the protocol: starts workers, hands them files, sends questions and delivers answers.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use js_sys::{Array, ArrayBuffer, Function, Uint8Array};
@@ -18,6 +17,7 @@ use yew::Callback;
 use super::answers::Answers;
 use super::rerun::Desks;
 use crate::browser::root;
+use crate::few_map::FewMap;
 use crate::model::FileKey;
 
 thread_local! {
@@ -40,9 +40,9 @@ struct Inner {
     next_file: Cell<u32>,
     next_question: Cell<u32>,
     has_answered: Cell<bool>,
-    open: RefCell<HashMap<FileKey, Connection>>,
+    open: RefCell<FewMap<FileKey, Connection>>,
     /// What each worker began with, to start it again after its file was put away.
-    firsts: RefCell<HashMap<FileKey, First>>,
+    firsts: RefCell<FewMap<FileKey, First>>,
     spare: RefCell<Option<Spare>>,
     /// The user's own rules.
     rules: RefCell<OwnRules>,
@@ -73,7 +73,7 @@ enum FirstMessage {
 /// A worker, its listeners, and the questions that it has not answered yet.
 struct Connection {
     worker: Worker,
-    pending: HashMap<u32, Pending>,
+    pending: FewMap<u32, Pending>,
     /// The copy that was requested last, and who waits for it.
     copying: Option<(u32, Callback<Copied>)>,
     /// The requests that were asked for last, and who waits for them.
@@ -213,7 +213,7 @@ impl Workers {
         };
         given.map_err(|_| failure::NO_WORKER.to_owned())?;
         self.0.firsts.borrow_mut().insert(key, first);
-        let (pending, copying, reading) = (HashMap::new(), None, None);
+        let (pending, copying, reading) = (FewMap::default(), None, None);
         let connection = Connection {
             worker,
             pending,

@@ -1,7 +1,6 @@
 //! The page's end of the what-if protocol: starts the workers, hands them requests, and hears what they say.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use js_sys::{Array, ArrayBuffer, Function, Uint8Array};
@@ -12,6 +11,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::{ErrorEvent, Event, MessageEvent, Worker};
 use yew::Callback;
 
+use crate::few_map::FewMap;
 use crate::model::{Curves, FileKey};
 
 thread_local! {
@@ -26,7 +26,7 @@ pub fn set_whatif_starter(start: Function) {
 
 /// The what-if workers, at most one for each open file.
 #[derive(Clone, Default)]
-pub struct Desks(Rc<RefCell<HashMap<FileKey, Desk>>>);
+pub struct Desks(Rc<RefCell<FewMap<FileKey, Desk>>>);
 
 /// Who asks for curves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ use crate::hooks::use_model;
 use crate::model::{Action, Selection, Tab};
 use crate::views::folding::stack_settings;
 use crate::views::key::key;
-use crate::views::legend::{Legend, legend_query};
+use crate::views::legend::Legend;
 use crate::widgets::stack_list::StackSettings;
 
 /// The details pane.
@@ -44,7 +44,7 @@ pub fn Details() -> Html {
     };
     // What held the memory, which is also the key to the colours, comes before everything else.
     let is_first = selection == Selection::None && range.is_none();
-    let is_awaited = legend_query(&model).is_some();
+    let is_awaited = model.device().is_some_and(|device| device.events > 0);
     let legend = html! { <div class={classes!("peak-legend", is_awaited.then_some("is-awaited"))}><Legend /></div> };
     let title = match selection {
         Selection::None if range.is_some() => "Range",
