@@ -1,7 +1,6 @@
 //! The links that this browser has made: a dialog that opens, copies, extends and deletes them.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use trace::units::{Bytes, Moment};
@@ -13,6 +12,7 @@ use yew::prelude::*;
 use super::choices::Lifetime;
 use super::outcome::expiry;
 use crate::browser::{Listener, after_next_frame, document, focus, use_effect_with};
+use crate::few_map::FewMap;
 use crate::hooks::use_model;
 use crate::model::Action;
 use crate::shell::TokenForm;
@@ -55,7 +55,7 @@ impl Standing {
 }
 
 /// What is known of the links, by their tokens.
-type Known = Rc<HashMap<String, Standing>>;
+type Known = Rc<FewMap<String, Standing>>;
 
 /// What the dialog knows and changes.
 #[derive(Clone)]

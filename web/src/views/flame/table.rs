@@ -1,6 +1,5 @@
 //! The flame graph as a tree table that is readable and usable by keyboard.
 
-use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
@@ -34,7 +33,7 @@ pub struct TreeRow {
 }
 
 /// Returns the visible rows, where the branches in `toggled` are in the opposite of their initial state.
-pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> Vec<TreeRow> {
+pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &[u64]) -> Vec<TreeRow> {
     let total = boxes.first().map_or(0, |root| root.bytes.max(root.before));
     let mut rows = Vec::new();
     let mut stack: Vec<(usize, u64)> = if boxes.is_empty() { Vec::new() } else { vec![(0, 0)] };
@@ -71,7 +70,7 @@ pub struct FlameTableProps {
 /// The tree table.
 #[component]
 pub fn FlameTable(props: &FlameTableProps) -> Html {
-    let toggled = use_state_eq(HashSet::<u64>::new);
+    let toggled = use_state_eq(Vec::<u64>::new);
     let palette = use_palette();
     let focused = use_state_eq(|| 0_u64);
     let boxes: &[FlameBox] = match props.answer.0.as_deref() {
@@ -90,8 +89,11 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
         let toggled = toggled.clone();
         Callback::from(move |key: u64| {
             let mut keys = (*toggled).clone();
-            if !keys.remove(&key) {
-                keys.insert(key);
+            match keys.iter().position(|known| *known == key) {
+                Some(place) => {
+                    keys.swap_remove(place);
+                }
+                None => keys.push(key),
             }
             toggled.set(keys);
         })
@@ -189,26 +191,26 @@ mod tests {
     use super::super::layout::tests::{boxes, flame_box};
     use super::*;
 
-    fn indices(toggled: &HashSet<u64>) -> Vec<usize> {
+    fn indices(toggled: &[u64]) -> Vec<usize> {
         let boxes = boxes();
         visible_rows(&boxes, &Tree::new(&boxes), toggled).iter().map(|row| row.index).collect()
     }
 
     #[test]
     fn large_branches_are_open_at_first_and_each_can_be_closed() {
-        assert_eq!(indices(&HashSet::new()), [0, 1, 4, 5, 2, 6, 3]);
+        assert_eq!(indices(&[]), [0, 1, 4, 5, 2, 6, 3]);
         let boxes = boxes();
-        let first = visible_rows(&boxes, &Tree::new(&boxes), &HashSet::new())[1];
+        let first = visible_rows(&boxes, &Tree::new(&boxes), &[])[1];
         assert!(first.is_open && first.is_branch);
-        assert_eq!(indices(&HashSet::from([first.key])), [0, 1, 2, 6, 3]);
+        assert_eq!(indices(&[first.key]), [0, 1, 2, 6, 3]);
     }
 
     #[test]
     fn small_branches_are_closed_at_first() {
         let boxes = vec![flame_box(0, 0.0, 1.0, 9), flame_box(1, 0.0, 0.05, 1), flame_box(2, 0.0, 0.05, 2)];
-        let rows = visible_rows(&boxes, &Tree::new(&boxes), &HashSet::new());
+        let rows = visible_rows(&boxes, &Tree::new(&boxes), &[]);
         assert_eq!(rows.len(), 2);
         assert!(rows[1].is_branch && !rows[1].is_open);
-        assert!(visible_rows(&[], &Tree::new(&[]), &HashSet::new()).is_empty());
+        assert!(visible_rows(&[], &Tree::new(&[]), &[]).is_empty());
     }
 }
