@@ -10,7 +10,6 @@ mod app;
 mod browser;
 mod crash;
 mod deferred;
-mod few_map;
 mod hooks;
 mod input;
 mod later;

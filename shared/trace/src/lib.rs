@@ -6,6 +6,7 @@ mod column;
 pub mod decimal;
 pub mod error;
 pub mod event;
+pub mod few_map;
 pub mod frames;
 mod host;
 pub mod limits;

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use trace::few_map::FewMap;
 use trace::units::{Bytes, Moment};
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::spawn_local;
@@ -12,7 +13,6 @@ use yew::prelude::*;
 use super::choices::Lifetime;
 use super::outcome::expiry;
 use crate::browser::{Listener, after_next_frame, document, focus, use_effect_with};
-use crate::few_map::FewMap;
 use crate::hooks::use_model;
 use crate::model::Action;
 use crate::shell::TokenForm;

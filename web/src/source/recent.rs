@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect};
 use query::link::FileHash;
+use trace::few_map::FewMap;
 use trace::limits::{RECENT_COPIES_BYTES, RECENT_COPY_BYTES, RECENT_FILES};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
@@ -13,7 +14,6 @@ use yew::prelude::*;
 
 use super::open_one;
 use crate::browser::{Listener, use_effect_with, window};
-use crate::few_map::FewMap;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Again, FileEntry, FileKey, Model, Phase, Place, Recent, Shared, recent_of};
 

@@ -10,6 +10,7 @@ use query::copy::Moved;
 use query::own_rules::OwnRules;
 use query::redaction::Comparison;
 use query::{Answer, Query};
+use trace::few_map::FewMap;
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, ErrorEvent, Event, File, MessageEvent, Worker};
 use yew::Callback;
@@ -17,7 +18,6 @@ use yew::Callback;
 use super::answers::Answers;
 use super::rerun::Desks;
 use crate::browser::root;
-use crate::few_map::FewMap;
 use crate::model::FileKey;
 
 thread_local! {
@@ -271,7 +271,7 @@ impl Workers {
     /// Writes the number of questions without an answer to the root element's `data-pending`, for scripts that drive the
     /// page: at 0, and once the next frame is drawn, the page shows all there is.
     fn count_pending(&self) {
-        let pending: usize = self.0.open.borrow().values().map(|connection| connection.pending.len()).sum();
+        let pending: usize = self.0.open.borrow().values().map(|connection| connection.pending.values().count()).sum();
         // Fails only if the name were invalid.
         let _ = root().set_attribute("data-pending", &pending.to_string());
     }

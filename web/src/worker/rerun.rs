@@ -7,11 +7,11 @@ use js_sys::{Array, ArrayBuffer, Function, Uint8Array};
 use protocol::failure;
 use protocol::message::{decode, encode};
 use protocol::whatif::{CurvesAsked, FromWhatIf, ToWhatIf};
+use trace::few_map::FewMap;
 use wasm_bindgen::prelude::*;
 use web_sys::{ErrorEvent, Event, MessageEvent, Worker};
 use yew::Callback;
 
-use crate::few_map::FewMap;
 use crate::model::{Curves, FileKey};
 
 thread_local! {

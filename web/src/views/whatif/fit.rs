@@ -18,7 +18,7 @@ pub fn section(whatif: &WhatIf) -> Html {
             <h2>{ "Would it fit?" }</h2>
             <p aria-busy={is_busy.to_string()} data-testid="whatif-least">{ for whatif.runs.iter().enumerate().map(|(number, run)| least(number, run)) }</p>
             <p class="quiet">
-                { format!("What it needs is the least memory on which no request fails. That may be below the peak reserved, since cached memory is released where there is no room, but no setting needs less than the {} that live tensors held at event {}.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
+                { format!("What it needs is the least memory on which no request fails. That may be below the peak reserved, since cached memory is released where there is no room. Live tensors alone had {} at event {}: no setting needs less.", Bytes(bounds.exact_fit), Count((bounds.event + 1).into())) }
             </p>
             <details>
                 <summary>{ "All cards" }</summary>

@@ -49,11 +49,6 @@ impl<K: PartialEq, V> FewMap<K, V> {
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.0.iter_mut().map(|(_, value)| value)
     }
-
-    /// Returns the number of entries.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
 }
 
 #[cfg(test)]
@@ -79,7 +74,6 @@ mod tests {
                 let sum = |values: &mut dyn Iterator<Item = &u8>| values.map(|value| u32::from(*value)).sum::<u32>();
                 prop_assert_eq!(sum(&mut few.values()), sum(&mut hashed.values()));
                 prop_assert_eq!(few.get_mut(&key), hashed.get_mut(&key));
-                prop_assert_eq!(few.len(), hashed.len());
             }
         }
     }
