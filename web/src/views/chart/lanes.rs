@@ -1,6 +1,8 @@
 //! The lanes above the shapes: annotated spans, which are drawn below the spans that contain them, and the job's steps.
 
+use std::borrow::Cow;
 use std::rc::Rc;
+
 use trace::order::SortFew;
 
 use query::Window;
@@ -247,24 +249,41 @@ fn narrow_names(
             .map(|(i, one)| room(i, one) >= surface.text_width(one.name, Font::Label) + 8.0)
             .collect();
         let are_together = every == 1 && has_room.iter().filter(|has| **has).count() * 2 < series.len();
+        // The name of all of them together in a row, with its width: counted and measured once.
+        let mut counted: Option<(usize, String, f64)> = None;
         for (i, Narrow { area, name, number, row, is_mark, until, .. }) in series.iter().enumerate() {
             let is_due = match number {
                 Some(number) => number % every == 0,
                 None if are_together => true,
                 None => has_room.get(i) == Some(&true),
             };
-            let together = (are_together && number.is_none()).then(|| format!("{name} × {}", all_named(name, *row)));
-            let is_over = number.is_some() || *is_mark && together.is_none();
+            if !is_due {
+                continue;
+            }
+            let is_together = are_together && number.is_none();
+            if is_together && counted.as_ref().is_none_or(|(of, ..)| of != row) {
+                let text = format!("{name} × {}", all_named(name, *row));
+                let width = surface.text_width(&text, Font::Label);
+                counted = Some((*row, text, width));
+            }
+            let together = counted.as_ref().filter(|_| is_together);
+            let is_over = number.is_some() || *is_mark && !is_together;
             let (left, end) = if is_over { (area.x, plot.right()) } else { (area.right(), *until) };
             let room = end - left - 8.0;
-            let name = match &together {
-                Some(text) => text.clone(),
-                None if is_over || room < NUMBER_ROOM => (*name).to_owned(),
-                None => fit(surface, name, Font::Label, room).unwrap_or_default(),
+            let (name, width) = match together {
+                Some((_, text, width)) => (Cow::Borrowed(&**text), *width),
+                None => {
+                    let name = match is_over || room < NUMBER_ROOM {
+                        true => Cow::Borrowed(*name),
+                        false => Cow::Owned(fit(surface, name, Font::Label, room).unwrap_or_default()),
+                    };
+                    let width = surface.text_width(&name, Font::Label);
+                    (name, width)
+                }
             };
-            let right = left + surface.text_width(&name, Font::Label) + 8.0;
+            let right = left + width + 8.0;
             let is_taken = |(other, from, to): &(usize, f64, f64)| other == row && left < *to && *from < right;
-            if !is_due || right > end || taken.iter().any(is_taken) {
+            if right > end || taken.iter().any(is_taken) {
                 continue;
             }
             taken.push((*row, left, right + 4.0));
@@ -276,7 +295,7 @@ fn narrow_names(
             }
             let at = (left + 4.0, area.y + area.height / 2.0);
             surface.text(&name, at, Align::Start, Font::Label, palette.text_dim.into());
-            if together.is_some() {
+            if is_together {
                 break;
             }
         }
