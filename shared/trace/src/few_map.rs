@@ -1,5 +1,5 @@
-//! A map of few entries, such as one for each open file. For these, looking at all of them is as fast as hashing, and takes a part of
-//! the code.
+//! A map of few entries, such as one for each open file. A hash map would be no faster for so few, and is more code, which a page
+//! has to download.
 
 /// A map in which nothing is sorted or hashed.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! The colours of each [`Paint`] in each theme, and of everything else that a canvas draws.
 //!
 //! The 32 slots are eleven hues in three lightnesses that lie close together, so that no line looks more important than
-//! another. Lines of one slot have one of two shades of it, so that two of them are told apart every other time. Red is not used: it marks out of memory; nor is amber, which marks memory that waits for a stream. Outlines and
-//! labels tell neighbours apart where a hue does not.
+//! another. Each slot has two shades, of which a line's hash chooses one. Red is not used: it marks out of memory; nor is amber, which
+//! marks memory that waits for a stream. Outlines and labels tell neighbours apart where a hue does not.
 
 use query::{LineColors, Paint};
 
