@@ -14,7 +14,7 @@ use trace::limits::HISTORY_STEPS;
 
 use super::live::{reselect, shift};
 use super::state::{FileKey, Model, Shared};
-use super::view::{Settings, View};
+use super::view::View;
 use crate::worker::message::{MovedSelection, Trim};
 
 const FILE: u8 = 1;
@@ -300,11 +300,15 @@ pub(super) fn adopt(model: &mut Model, number: Option<u32>) {
 /// Returns the view of a step with the current settings, but for the moment at which runs are compared.
 pub(super) fn with_settings(mut step: View, now: &View) -> View {
     // A path of boxes leads nowhere in another graph.
-    let graph =
-        |Settings { flame_bottom_up, flame_by_category, folds, flame_sandwich, flame_transforms, .. }: &Settings| {
-            (*flame_bottom_up, *flame_by_category, *folds, *flame_sandwich, flame_transforms.clone())
-        };
-    if graph(&step.settings) != graph(&now.settings) {
+    let graph = |view: &View| {
+        (
+            view.settings.flame_bottom_up,
+            view.settings.flame_by_category,
+            view.settings.folds,
+            view.settings.flame_sandwich,
+        )
+    };
+    if graph(&step) != graph(now) || step.settings.flame_transforms != now.settings.flame_transforms {
         step.zooms.flame.clear();
     }
     // The index of a class depends on the colouring.
