@@ -20,6 +20,8 @@ pub struct BestFrames {
     /// By frame: the first frame of the same function, whatever its line.
     function: Vec<FrameId>,
     functions: FxHashMap<(StrId, StrId), FrameId>,
+    /// The rank and the number of the library of files of Python, whose functions all have the same.
+    files: FxHashMap<StrId, (Rank, u32)>,
     /// By frame: whether the symbolizer found no function.
     nameless: Vec<bool>,
     has_nameless: bool,
@@ -36,18 +38,12 @@ impl Index<&Symbols> for BestFrames {
         for id in self.ranks.len() as u32..symbols.frame_count() as u32 {
             let frame = symbols.frame(FrameId(id));
             let (name, filename) = (symbols.text(frame.name), symbols.text(frame.filename));
-            let Owner { rank, library } = Owner::of(&name, &filename, &self.overrides);
+            let (rank, number) = match self.files.get(&frame.filename) {
+                Some(known) => *known,
+                None => self.owner(frame.filename, &name, &filename),
+            };
             // A frame that is known describes a stack better than one whose names were lost.
             let rank = if symbols.is_lost_frame(FrameId(id)) { Rank::Machinery } else { rank };
-            let number = match self.numbers.get(&*library) {
-                Some(&number) => number,
-                None => {
-                    let next = self.names.len() as u32;
-                    self.names.push(library.clone().into_owned());
-                    self.numbers.insert(library.into_owned(), next);
-                    next
-                }
-            };
             self.ranks.push(rank);
             self.library.push(number);
             self.function.push(*self.functions.entry((frame.name, frame.filename)).or_insert(FrameId(id)));
@@ -59,8 +55,9 @@ impl Index<&Symbols> for BestFrames {
 
     fn bytes(&self) -> usize {
         let names: usize = self.names.iter().map(|name| 2 * name.len()).sum();
+        let files = self.files.capacity() * size_of::<(StrId, Rank, u32)>();
         let per_frame = size_of::<Rank>() + 2 * size_of::<u32>() + size_of::<bool>();
-        self.ranks.capacity() * per_frame + self.functions.capacity() * 3 * size_of::<u32>() + names
+        self.ranks.capacity() * per_frame + self.functions.capacity() * 3 * size_of::<u32>() + files + names
     }
 }
 
@@ -76,9 +73,29 @@ impl BestFrames {
             numbers,
             function: Vec::new(),
             functions: FxHashMap::default(),
+            files: FxHashMap::default(),
             nameless: Vec::new(),
             has_nameless: false,
         }
+    }
+
+    /// Returns the rank of a frame and the number of its library.
+    fn owner(&mut self, file: StrId, name: &str, filename: &str) -> (Rank, u32) {
+        let Owner { rank, library } = Owner::of(name, filename, &self.overrides);
+        let number = match self.numbers.get(&*library) {
+            Some(&number) => number,
+            None => {
+                let next = self.names.len() as u32;
+                self.names.push(library.clone().into_owned());
+                self.numbers.insert(library.into_owned(), next);
+                next
+            }
+        };
+        // An override may be of one function.
+        if is_python(filename) && self.overrides.is_empty() {
+            self.files.insert(file, (rank, number));
+        }
+        (rank, number)
     }
 
     /// Returns the user's overrides of the table of rules.

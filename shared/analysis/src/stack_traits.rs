@@ -72,10 +72,16 @@ impl Text {
         match self {
             Self::Any => true,
             Self::Is(whole) => text == whole,
-            Self::Has(part) => text.contains(part),
+            Self::Has(part) => contains(text, part),
             Self::Ends(end) => text.ends_with(end),
         }
     }
+}
+
+/// Returns whether a text contains a part, as [`str::contains`] does, which takes longer to begin than names are long.
+fn contains(text: &str, part: &str) -> bool {
+    let first = part.as_bytes().first();
+    text.as_bytes().windows(part.len().max(1)).any(|window| window.first() == first && window == part.as_bytes())
 }
 
 /// A rule: a frame whose function and file both fit gives its stack a trait.
@@ -155,7 +161,7 @@ fn name_of(path: &str) -> &str {
 
 /// Whether a function or file is a cache's, such as `update_cache`, `CacheEngine` or `cache.py`.
 fn has_cache(name: &str) -> bool {
-    name.contains("cache") || name.contains("Cache")
+    contains(name, "cache") || contains(name, "Cache")
 }
 
 /// Returns the traits that a frame gives its stack.

@@ -48,10 +48,16 @@ use segments::SegmentHistory;
 pub use space::{Space, SpaceRange, SpaceVisitor};
 pub use state::{AllocatorState, Gap};
 
+use std::ops::Range;
+
 use trace::event::Action;
 use trace::totals::Totals;
 use trace::units::{PoolId, Stream};
 use trace::{Column, DeviceTrace, Settings, Tag, TagId, Tags};
+
+/// The events, or positions, of a piece of a walk. A browser compiles a function again, with optimizations, once its loops have run
+/// often, and uses that from the next call on: a walk in one call would never be fast.
+const PIECE: usize = 1 << 12;
 
 /// The contradictions between a trace and its own segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -235,6 +241,21 @@ impl Replay {
         mut visit: impl FnMut(u32, Change),
     ) {
         let to = to.min(self.positions());
+        for from in (from..to).step_by(PIECE) {
+            self.changes_in(trace, from..to.min(from.saturating_add(PIECE as u32)), &mut effect, &mut visit);
+        }
+    }
+
+    /// Visits the changes of a piece: of the positions after `piece.start` up to `piece.end`.
+    #[inline(never)]
+    fn changes_in(
+        &self,
+        trace: &DeviceTrace,
+        piece: Range<u32>,
+        effect: &mut impl FnMut(usize) -> u8,
+        visit: &mut impl FnMut(u32, Change),
+    ) {
+        let (from, to) = (piece.start, piece.end);
         let events = &trace.events;
         let mut unrecorded = self.unrecorded.partition_point(|u| u.0 <= from);
         let mut segment = self.segments.changes.partition_point(|c| c.position <= from);

@@ -7,11 +7,13 @@
 //! If a recording has losses, such an allocation is assumed to be made at the last loss before it is first seen. The
 //! states before the first loss are therefore exact.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use super::address_map::AddressMap;
 use super::allocations::{Allocation, Allocations};
-use super::{Mismatches, Replay};
+use super::{Mismatches, PIECE, Replay};
 use trace::event::Action;
 use trace::frames::StackId;
 use trace::order::SortFew;
@@ -62,6 +64,8 @@ struct Walk {
     /// Sizes from the snapshot, of the allocations still active at the end.
     written: FxHashMap<u32, u64>,
     event_allocation: Column<u32>,
+    /// The allocation that the next event ends, if it was looked up with the event before.
+    ending: Option<u32>,
     /// Whether the trace has no `free_requested` (`skip_actions`), so that `free_completed` is both.
     skips_requests: bool,
     unrecorded: Vec<(u32, u32)>,
@@ -117,14 +121,25 @@ impl Walk {
     }
 
     fn events(&mut self, trace: &DeviceTrace) {
+        let count = trace.events.len();
+        for start in (0..count).step_by(PIECE) {
+            self.events_in(trace, start..count.min(start + PIECE));
+        }
+        if self.skips_requests {
+            for a in self.at_start.iter_mut().filter(|a| a.freed == a.begin) {
+                a.freed = a.end;
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn events_in(&mut self, trace: &DeviceTrace, piece: Range<usize>) {
         let events = &trace.events;
         let mut losses = trace.losses.iter().map(|loss| loss.position as usize).peekable();
         // The first event after the last loss.
         let mut last_loss = 0;
         let (mut actions, mut addresses) = (events.action.reader(), events.address.reader());
-        // The allocation that this event ends, if it was looked up with the event before.
-        let mut ending = None;
-        for i in 0..events.len() {
+        for i in piece {
             while let Some(position) = losses.next_if(|position| *position <= i) {
                 last_loss = position;
             }
@@ -152,7 +167,7 @@ impl Walk {
                     let is_unknown = |closed: &AddressMap<u32>| {
                         last_loss > 0 && closed.get(&address).is_some_and(|&end| end as usize <= last_loss)
                     };
-                    let known = ending.take();
+                    let known = self.ending.take();
                     match (known, if known.is_none() { self.open.get_mut(&address) } else { None }) {
                         (Some(known), _) => number = known,
                         (None, Some(open)) if *open != CLOSED || !is_unknown(&self.closed) => {
@@ -162,7 +177,7 @@ impl Walk {
                                 && number != CLOSED
                                 && actions.get(i + 1) == Some(Action::FreeCompleted as u8)
                                 && addresses.get(i + 1) == Some(address);
-                            ending = ends_next.then_some(number);
+                            self.ending = ends_next.then_some(number);
                             if is_end || ends_next {
                                 *open = CLOSED;
                             }
@@ -201,11 +216,6 @@ impl Walk {
                 _ => {}
             }
             self.event_allocation.push(number);
-        }
-        if self.skips_requests {
-            for a in self.at_start.iter_mut().filter(|a| a.freed == a.begin) {
-                a.freed = a.end;
-            }
         }
     }
 
@@ -281,6 +291,7 @@ fn unseen(last_loss: usize, i: usize) -> u32 {
 }
 
 /// Pairs the events of a trace. `tag_of` returns the tag of a block that no event names, by its address.
+#[inline(never)]
 pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) -> Pairing {
     let mut walk = Walk::default();
     walk.events(trace);

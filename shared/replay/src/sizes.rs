@@ -143,6 +143,7 @@ pub(super) fn pool_number(pools: &mut Vec<PoolId>, pool: PoolId) -> u8 {
 }
 
 /// Derives the sizes, flags and pools of all allocations in the order in which they were made.
+#[inline(never)]
 pub(super) fn complete(replay: &Replay, trace: &DeviceTrace, settings: &Settings) -> Completed {
     let allocations = &replay.allocations;
     let mut sizes = Sizes::new(settings, replay.segments.at(0), allocations);

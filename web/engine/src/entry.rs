@@ -2,6 +2,7 @@
 //! the worker is terminated.
 
 use std::cell::{Cell, RefCell};
+use std::hint::black_box;
 
 use format::import::{ImportError, Importer};
 use format::sweep;
@@ -49,6 +50,7 @@ pub fn start() {
         web_sys::console::error_1(&info.to_string().into());
         post(&FromWorker::Failed { message: failure::sentence(&info.to_string()) });
     }));
+    grow_heap(0);
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
         let data = event.data();
         if let Some(file) = data.dyn_ref::<File>() {
@@ -119,6 +121,7 @@ fn receive(bytes: &[u8]) {
     match decode(bytes) {
         Some(ToWorker::Ask { id, device, query }) => {
             identity::asked();
+            warm::stop();
             // The page asks only after it has received a summary.
             let answer = SESSION
                 .with_borrow_mut(|session| session.as_mut().map(|session| session.answer(device as usize, &query)))
@@ -228,8 +231,11 @@ fn finish(opened: Result<Opened, String>, hashing: Option<Hashing>) {
             if let Some(hashing) = hashing {
                 post(&FromWorker::Hashed { hash: hashing.finish() });
             }
-            post(&FromWorker::Loaded(keep(*session)));
-            SESSION.with_borrow_mut(|session| session.as_mut().map(warm::prepare));
+            let summary = keep(*session);
+            post(&FromWorker::Loaded(summary.clone()));
+            spawn_local(warm::prepare(summary, |device, query| {
+                SESSION.with_borrow_mut(|session| session.as_mut().map(|session| session.answer(device, query)));
+            }));
         }
         Err(message) => post(&FromWorker::Failed { message }),
     }
@@ -249,10 +255,14 @@ pub fn keep(mut session: Session) -> Box<Summary> {
 fn grow_heap(file_bytes: u64) {
     /// A browser may refuse to grow by more at once, and still grant smaller steps.
     const MOST: u64 = 1 << 30;
+    /// What most files need.
+    const LEAST: u64 = 1 << 25;
     let likely = file_bytes.saturating_mul(8) / 10;
     let mut room: Vec<u8> = Vec::new();
     // If it is refused, memory grows as it is needed.
-    let _ = room.try_reserve_exact(likely.min(MOST) as usize);
+    let _ = room.try_reserve_exact(likely.clamp(LEAST, MOST) as usize);
+    // What nobody looks at, a compiler may leave out.
+    black_box(&room);
 }
 
 /// Reads and indexes a file, and hashes its bytes on the way. The error is a sentence for the user; `stopped` makes it of the

@@ -5,25 +5,27 @@ use std::cell::Cell;
 
 use format::import::Importer;
 use js_sys::{ArrayBuffer, Promise, Uint8Array};
-use query::{Axis, ColorBy, DeviceSummary, OverviewQuery, Query, TimelineQuery, Window};
+use query::{Axis, ColorBy, DeviceSummary, OverviewQuery, Query, StepsQuery, Summary, TimelineQuery, Window};
 use session::Session;
 use trace::limits::ImportLimits;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{DedicatedWorkerGlobalScope, Response};
 
+use crate::entry::scope;
+
 /// The file to practise on: the server's sample. Without it, the first file is a little slower.
 const SAMPLE: &str = "./sample.pickle";
 /// How many bytes of it are read, which takes a few hundredths of a second.
 const MOST_BYTES: u32 = 2 << 20;
 /// How many bytes of it are read in one step.
-const PIECE_BYTES: usize = 1 << 18;
+const PIECE_BYTES: usize = 1 << 15;
 
 thread_local! {
     static IS_WANTED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Cancels warming up, because there is a file to read.
+/// Cancels warming up, because there is a file to read or a question to answer.
 pub fn stop() {
     IS_WANTED.set(false);
 }
@@ -54,11 +56,19 @@ async fn practise(scope: &DedicatedWorkerGlobalScope) -> Option<()> {
     Some(())
 }
 
-/// Builds what the first answers come from, while the page lays itself out and has not asked yet.
-pub fn prepare(session: &mut Session) {
-    let Some(telling) = session.summary().telling_device().map(|device| device as usize) else { return };
-    if let Some(query) = session.summary().devices.get(telling).map(|device| timeline(device, 1)) {
-        session.answer(telling, &query);
+/// Builds what the first answers come from, and warms up what finds them, while the page lays itself out and has not asked yet.
+/// `answer` answers a question about a device.
+pub async fn prepare(summary: Box<Summary>, answer: impl Fn(usize, &Query)) {
+    IS_WANTED.set(true);
+    let Some(telling) = summary.telling_device().map(|device| device as usize) else { return };
+    let Some(device) = summary.devices.get(telling) else { return };
+    let overview = Query::Overview(OverviewQuery { axis: Axis::Event, columns: 16 });
+    let steps = Query::Steps(StepsQuery { axis: Axis::Event });
+    for query in [timeline(device, 1), steps, overview, timeline(device, 500)] {
+        answer(telling, &query);
+        if still_wanted(&scope()).await.is_none() {
+            return;
+        }
     }
 }
 

@@ -23,6 +23,7 @@ impl Stack {
     }
 
     /// Sets the bytes at a place.
+    #[inline(never)]
     pub(super) fn set(&mut self, place: usize, bytes: u64) {
         let mut node = self.leaves + place;
         let Some(leaf) = self.sums.get_mut(node) else { return };
@@ -36,6 +37,7 @@ impl Stack {
     /// Finds the visible pieces between heights `from` and `to`, from the bottom up: each place of at least `least`
     /// bytes is a piece, and the smaller ones between them are summed, by class where the sum of a class is that high.
     /// `class_of` returns a place's class; the places of one class are adjacent.
+    #[inline(never)]
     pub(super) fn visible(
         &self,
         (from, to): (u64, u64),

@@ -52,6 +52,7 @@ impl Strips {
     }
 
     /// Draws a piece of the current column. Pieces must be drawn from the bottom up.
+    #[inline(never)]
     fn push(&mut self, bottom: u64, top: u64, paint: Paint, id: u32) {
         let y = |bytes: u64| (bytes as f64 - self.base) as f32;
         let strip = Strip { bottom: y(bottom), top: y(top), paint, id };

@@ -128,6 +128,7 @@ fn heights(query: &TimelineQuery) -> (u64, u64, u64) {
 }
 
 /// Draws each column as a stack of classes, and adds its active bytes to `active`: one walk finds both.
+#[inline(never)]
 fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>], active: &mut Packed<u64>) -> Quads {
     let Scene { trace, replay, classes, totals, pyramid, .. } = scene;
     let (from, to, least) = heights(query);
@@ -213,72 +214,109 @@ impl Places {
 }
 
 /// Draws each column as a stack of allocations.
+#[inline(never)]
 fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>]) -> Quads {
-    let Scene { trace, replay, classes, painter, .. } = scene;
-    let positions: Vec<u32> = peaks.iter().flatten().map(|p| p.1).collect();
-    let (Some(&first), Some(&last)) = (positions.first(), positions.last()) else { return Quads::default() };
-    let at_first = replay.active_at(first);
-    let begun = replay.allocations.made_by(first)..replay.allocations.made_by(last);
-    let places = Places::new(classes, &at_first, begun);
-    let mut stack = Stack::new(places.numbers.len());
-    let requested = |n: u32| replay.allocations.requested.get(n as usize).unwrap_or_default();
-    let put = |stack: &mut Stack, n: u32, bytes: u64| {
-        if let Some(place) = places.of(n) {
-            stack.set(place, bytes);
-        }
-    };
-    // The colours at each place, computed when it is first drawn.
-    let mut colors: Vec<Option<Colors>> = vec![None; places.numbers.len()];
-    for &n in &at_first {
-        put(&mut stack, n, requested(n));
-    }
-
-    let (from, to, least) = heights(query);
-    let mut strips = Strips::new(query.bytes.start);
-    let mut pieces: Vec<Piece> = Vec::new();
-    let mut at = first;
-    let (begins, ends) = (&replay.allocations.begin, &replay.allocations.end);
+    let mut positions = peaks.iter().flatten().map(|p| p.1);
+    let Some(first) = positions.next() else { return Quads::default() };
+    let mut stacks = Stacks::new(scene, query, first..positions.next_back().unwrap_or(first));
     for peak in peaks {
         if let Some((_, position)) = *peak {
-            replay.changes(trace, at, position, |_, change| match change {
-                // Allocations that begin and end between two columns are not visible.
-                Change::Begin(n) if ends.get(n as usize).is_some_and(|end| end > position) => {
-                    put(&mut stack, n, requested(n));
-                }
-                Change::End(n) if begins.get(n as usize).is_some_and(|begin| begin <= at) => put(&mut stack, n, 0),
-                _ => {}
-            });
-            at = position;
-            stack.visible((from, to), least, |place| places.class(classes, place), &mut pieces);
-            for piece in &pieces {
-                let (paint, id) = match piece.part {
-                    Part::Place(place) => {
-                        let number = places.numbers.get(place).copied().unwrap_or(Quads::NONE);
-                        let look_up = || {
-                            let is_faint =
-                                scene.is_highlighted && places.class(classes, place).is_some_and(|c| c % 2 == 1);
-                            replay.allocations.get(number).map(|a| Colors::of(painter, (number, &a), is_faint))
-                        };
-                        let known = colors.get_mut(place).and_then(|known| {
-                            if known.is_none() {
-                                *known = look_up();
-                            }
-                            known.as_ref()
-                        });
-                        (known.map_or(Paint::OTHER, |colors| colors.at(position)), number)
-                    }
-                    Part::Class(class) => {
-                        let class = classes.classes.get(usize::from(class));
-                        (class.map_or(Paint::OTHER, |c| c.paint), Quads::NONE)
-                    }
-                    Part::Mixed => (Paint::OTHER, Quads::NONE),
-                };
-                strips.push_within(piece.bottom, piece.top, from, to, paint, id);
-            }
+            stacks.column(position);
         }
-        strips.next_column();
+        stacks.strips.next_column();
     }
-    strips.finish()
+    stacks.strips.finish()
+}
+
+/// Draws columns, one after the other, as stacks of allocations.
+struct Stacks<'a> {
+    scene: Scene<'a>,
+    /// The requested heights, and the least height of a piece, as [`heights`] returns them.
+    heights: (u64, u64, u64),
+    places: Places,
+    stack: Stack,
+    /// The position that the stack shows.
+    at: u32,
+    /// The colours at each place, computed when it is first drawn.
+    colors: Vec<Option<Colors>>,
+    strips: Strips,
+    pieces: Vec<Piece>,
+}
+
+impl<'a> Stacks<'a> {
+    fn new(scene: Scene<'a>, query: &TimelineQuery, positions: Range<u32>) -> Self {
+        let Scene { replay, classes, .. } = scene;
+        let at_first = replay.active_at(positions.start);
+        let begun = replay.allocations.made_by(positions.start)..replay.allocations.made_by(positions.end);
+        let places = Places::new(classes, &at_first, begun);
+        let mut new = Self {
+            scene,
+            heights: heights(query),
+            stack: Stack::new(places.numbers.len()),
+            at: positions.start,
+            colors: vec![None; places.numbers.len()],
+            places,
+            strips: Strips::new(query.bytes.start),
+            pieces: Vec::new(),
+        };
+        for number in at_first {
+            put(&mut new.stack, &new.places, replay, number);
+        }
+        new
+    }
+
+    /// Draws the stack at a position, which is not before that of the last column. It is called for each column, so that a browser
+    /// soon optimizes it.
+    #[inline(never)]
+    fn column(&mut self, position: u32) {
+        let Scene { trace, replay, classes, painter, is_highlighted, .. } = self.scene;
+        let Self { places, stack, colors, strips, pieces, at, .. } = self;
+        let (begins, ends) = (&replay.allocations.begin, &replay.allocations.end);
+        replay.changes(trace, *at, position, |_, change| match change {
+            // Allocations that begin and end between two columns are not visible.
+            Change::Begin(n) if ends.get(n as usize).is_some_and(|end| end > position) => put(stack, places, replay, n),
+            Change::End(n) if begins.get(n as usize).is_some_and(|begin| begin <= *at) => {
+                if let Some(place) = places.of(n) {
+                    stack.set(place, 0);
+                }
+            }
+            _ => {}
+        });
+        *at = position;
+        let (from, to, least) = self.heights;
+        stack.visible((from, to), least, |place| places.class(classes, place), pieces);
+        for piece in pieces {
+            let (paint, id) = match piece.part {
+                Part::Place(place) => {
+                    let number = places.numbers.get(place).copied().unwrap_or(Quads::NONE);
+                    let look_up = || {
+                        let is_faint = is_highlighted && places.class(classes, place).is_some_and(|c| c % 2 == 1);
+                        replay.allocations.get(number).map(|a| Colors::of(painter, (number, &a), is_faint))
+                    };
+                    let known = colors.get_mut(place).and_then(|known| {
+                        if known.is_none() {
+                            *known = look_up();
+                        }
+                        known.as_ref()
+                    });
+                    (known.map_or(Paint::OTHER, |colors| colors.at(position)), number)
+                }
+                Part::Class(class) => {
+                    let class = classes.classes.get(usize::from(class));
+                    (class.map_or(Paint::OTHER, |c| c.paint), Quads::NONE)
+                }
+                Part::Mixed => (Paint::OTHER, Quads::NONE),
+            };
+            strips.push_within(piece.bottom, piece.top, from, to, paint, id);
+        }
+    }
+}
+
+/// Sets the bytes of an allocation in a stack, if it has a place there.
+fn put(stack: &mut Stack, places: &Places, replay: &Replay, number: u32) {
+    if let Some(place) = places.of(number) {
+        stack.set(place, replay.allocations.requested.get(number as usize).unwrap_or_default());
+    }
 }
 
 /// The colours of an active allocation: a pending one is drawn differently.

@@ -9,8 +9,11 @@ mod entries;
 mod machine;
 mod memo;
 pub(crate) mod opcode;
+mod operand;
+mod rare;
 mod runs;
 mod template;
 mod text;
 
-pub(crate) use machine::{Machine, PICKLE, Unpickled, newer_protocol};
+pub(crate) use machine::{Machine, PICKLE, Unpickled};
+pub(crate) use rare::newer_protocol;

@@ -56,10 +56,10 @@ impl Pattern {
 
 /// Returns the rest of a path behind the last place where `parts` match whole parts of it.
 pub(super) fn behind<'a>(path: &'a str, parts: &str) -> Option<&'a str> {
-    let mut starts: Vec<usize> = path.match_indices('/').map(|(at, _)| at + 1).collect();
-    starts.insert(0, 0);
-    starts.into_iter().rev().find_map(|start| {
-        let mut rest = path.get(start..)?;
+    let slashes = path.bytes().enumerate().rev().filter(|(_, byte)| *byte == b'/');
+    let begin = parts.split(['/', '#', '*']).next().unwrap_or_default();
+    slashes.map(|(at, _)| at + 1).chain([0]).find_map(|start| {
+        let mut rest = path.get(start..).filter(|rest| rest.starts_with(begin))?;
         for part in parts.split('/') {
             let (name, next) = rest.split_once('/').unwrap_or((rest, ""));
             if !is_name(name, part) {

@@ -49,6 +49,7 @@ pub struct Outline {
 
 impl Outline {
     /// Returns the outline of an answer in a plot, with the line of a limit over it.
+    #[inline(never)]
     pub fn new(timeline: &Timeline, plot_area: &PlotArea, limit: Option<u64>) -> Self {
         let (x, y, plot, query) = (plot_area.x(), plot_area.y(), plot_area.plot, &timeline.query);
         let unit = query.window.length() / f64::from(query.columns.max(1));
@@ -79,6 +80,7 @@ impl Outline {
 
     /// Returns the places of a label of a width and height where it hides nothing and none of `lines`, which are vertical,
     /// runs through it: the nearest to a mark first, and never over the mark.
+    #[inline(never)]
     pub fn places(&self, mark: (f64, f64), (width, height): (f64, f64), lines: &[f64]) -> Vec<Area> {
         let Self { plot, heights } = self;
         let beside = mark.0 + STEP;

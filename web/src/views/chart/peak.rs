@@ -33,6 +33,7 @@ const LONGEST: f64 = 240.0;
 
 /// Draws the peak's mark and its label: the bytes, and below them the largest classes at the peak if there is a place where
 /// they hide nothing. `places` returns such places for a label of a width and a height, the best first.
+#[inline(never)]
 pub fn draw(
     surface: &mut dyn Surface,
     plot_area: &PlotArea,

@@ -21,6 +21,7 @@ struct Run {
 
 /// Returns the shapes of an answer; x in columns, y in bytes from the start of the question's height. With a selection
 /// in the answer, everything else is dimmed.
+#[inline(never)]
 pub fn shapes(timeline: &Timeline, palette: &Palette, chosen: Option<Chosen>) -> Vec<Shape> {
     let mut shapes = Vec::with_capacity(timeline.quads.len() + timeline.top.len() * 2);
     let runs = runs(timeline);

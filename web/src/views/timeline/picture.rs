@@ -198,6 +198,7 @@ impl Draggable for TimelinePicture {
 }
 
 /// Draws the words over the shapes, the most important first: each takes a place that is still free.
+#[inline(never)]
 fn words(surface: &mut dyn Surface, scene: &Scene, timeline: &Timeline, range: Option<Window>, mut labels: Labels) {
     let Scene { plot_area, palette, marks, .. } = scene;
     let (x, plot) = (plot_area.x(), plot_area.plot);
