@@ -291,111 +291,167 @@ fn unseen(last_loss: usize, i: usize) -> u32 {
 }
 
 /// Pairs the events of a trace. `tag_of` returns the tag of a block that no event names, by its address.
-#[inline(never)]
-pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) -> Pairing {
+pub(super) fn pair(trace: &DeviceTrace, tag_of: &mut dyn FnMut(u64) -> TagId) -> Pairing {
     let mut walk = Walk::default();
     walk.events(trace);
     walk.blocks(trace);
     // From here on they are only read, while the allocations are assembled.
     walk.freed.pack();
     walk.end.pack();
+    let numbers = std::mem::take(&mut walk.event_allocation);
+    Assembly::new(&walk, trace, tag_of).finish(numbers)
+}
 
-    let mut allocations = Allocations::default();
-    let mut push = |a: &AtStart, begin: u32, allocations: &mut Allocations| {
-        allocations.push(Allocation {
+/// Numbers all allocations in the order in which they begin.
+struct Assembly<'a> {
+    walk: &'a Walk,
+    trace: &'a DeviceTrace,
+    tag_of: &'a mut dyn FnMut(u64) -> TagId,
+    allocations: Allocations,
+    /// The allocations that no event made, as numbers of `walk.at_start`: those of the start by address, then those of each loss.
+    order: Vec<u32>,
+    /// How many of them were added.
+    added: usize,
+    /// By number in `walk.at_start`: the final number.
+    renumbered: Vec<u32>,
+    /// The number of allocations added that an event made.
+    made: u32,
+    /// How many of those were added before each allocation of a loss.
+    made_before: Vec<u32>,
+    /// The begins that no event records: position and allocation.
+    unrecorded: Vec<(u32, u32)>,
+}
+
+impl<'a> Assembly<'a> {
+    fn new(walk: &'a Walk, trace: &'a DeviceTrace, tag_of: &'a mut dyn FnMut(u64) -> TagId) -> Self {
+        let mut order: Vec<u32> = (0..walk.at_start.len() as u32).collect();
+        sort_numbers_by_key(&mut order, |i| walk.at_start[i as usize].address);
+        if !trace.losses.is_empty() {
+            let mut by_begin: Vec<u32> = (0..order.len() as u32).collect();
+            sort_numbers_by_key(&mut by_begin, |n| walk.at_start[order[n as usize] as usize].begin.into());
+            order = by_begin.into_iter().map(|n| order[n as usize]).collect();
+        }
+        let renumbered = vec![0_u32; order.len()];
+        Self {
+            walk,
+            trace,
+            tag_of,
+            allocations: Allocations::default(),
+            order,
+            added: 0,
+            renumbered,
+            made: 0,
+            made_before: Vec::new(),
+            unrecorded: Vec::new(),
+        }
+    }
+
+    /// Adds them all. `numbers` are the preliminary numbers of the events' allocations.
+    fn finish(mut self, numbers: Column<u32>) -> Pairing {
+        while self.next_begin().is_some_and(|begin| begin == 0) {
+            self.add_next();
+        }
+        let of_start = self.added as u32;
+        let count = self.trace.events.len();
+        for start in (0..count).step_by(PIECE) {
+            self.add_made(start..count.min(start + PIECE));
+        }
+        while self.next_begin().is_some() {
+            self.add_of_loss();
+        }
+        for late in &self.walk.late {
+            self.unrecorded.push((count as u32, self.allocations.len() as u32));
+            self.add(late, count as u32);
+        }
+        let Self { walk, allocations, renumbered, made_before, unrecorded: begins, .. } = self;
+        let renumber = |number: u32| {
+            if number == Replay::NONE {
+                number
+            } else if number & AT_START != 0 {
+                renumbered.get((number & !AT_START) as usize).copied().unwrap_or(Replay::NONE)
+            } else {
+                number + of_start + made_before.partition_point(|&before| before <= number) as u32
+            }
+        };
+        // Unrecorded ends come before unrecorded begins: an address may have been used again.
+        let mut unrecorded: Vec<(u32, u32)> = walk.unrecorded.iter().map(|&(p, n)| (p, renumber(n))).collect();
+        // If events made all allocations, their numbers are final.
+        let event_allocation = match renumbered.is_empty() {
+            true => numbers,
+            false => numbers.iter().map(renumber).collect(),
+        };
+        unrecorded.extend(begins);
+        unrecorded.sort_few_by_key(|&(position, _)| position);
+        Pairing { allocations, event_allocation, unrecorded, mismatches: walk.mismatches }
+    }
+
+    /// Returns where the next allocation begins that no event made.
+    fn next_begin(&self) -> Option<u32> {
+        self.order.get(self.added).map(|&i| self.walk.at_start[i as usize].begin)
+    }
+
+    /// Adds the next allocation that no event made.
+    fn add_next(&mut self) {
+        let Some(&i) = self.order.get(self.added) else { return };
+        self.added += 1;
+        self.renumbered[i as usize] = self.allocations.len() as u32;
+        let a = &self.walk.at_start[i as usize];
+        self.add(a, a.begin);
+    }
+
+    /// Adds the next allocation that was made where events are missing.
+    fn add_of_loss(&mut self) {
+        self.made_before.push(self.made);
+        self.unrecorded.extend(self.next_begin().map(|begin| (begin, self.allocations.len() as u32)));
+        self.add_next();
+    }
+
+    fn add(&mut self, a: &AtStart, begin: u32) {
+        self.allocations.push(Allocation {
             address: Address(a.address),
             requested: a.requested,
             size: a.size,
             begin,
             freed: a.freed,
             end: a.end,
-            tag: if a.tag == Replay::NONE { tag_of(a.address) } else { TagId(a.tag) },
+            tag: if a.tag == Replay::NONE { (self.tag_of)(a.address) } else { TagId(a.tag) },
             stack: StackId(a.stack),
             pool: 0,
             flags: if a.size > 0 { Allocation::FLAG_SIZE_WRITTEN } else { 0 },
         });
-    };
+    }
 
-    // First the allocations at the start by address, then those of each loss. `renumbered[i]` is the final number of
-    // the one seen as `i`.
-    let mut order: Vec<u32> = (0..walk.at_start.len() as u32).collect();
-    sort_numbers_by_key(&mut order, |i| walk.at_start[i as usize].address);
-    if !trace.losses.is_empty() {
-        let mut by_begin: Vec<u32> = (0..order.len() as u32).collect();
-        sort_numbers_by_key(&mut by_begin, |n| walk.at_start[order[n as usize] as usize].begin.into());
-        order = by_begin.into_iter().map(|n| order[n as usize]).collect();
-    }
-    let mut renumbered = vec![0_u32; order.len()];
-    let first_made = order.partition_point(|&i| walk.at_start[i as usize].begin == 0);
-    let (of_start, of_losses) = order.split_at(first_made);
-    for &i in of_start {
-        renumbered[i as usize] = allocations.len() as u32;
-        push(&walk.at_start[i as usize], 0, &mut allocations);
-    }
-    let mut of_losses = of_losses.iter().map(|&i| (i, &walk.at_start[i as usize])).peekable();
-    // How many allocations of the trace were made before each allocation of a loss.
-    let mut made_before: Vec<u32> = Vec::new();
-    let mut unrecorded: Vec<(u32, u32)> = Vec::new();
-
-    let events = &trace.events;
-    let mut made = 0_u32;
-    let mut actions = events.action.reader();
-    let (mut addresses, mut sizes) = (events.address.reader(), events.size.reader());
-    let (mut tags, mut stacks) = (events.tag.reader(), events.stack.reader());
-    let (mut freed, mut end) = (walk.freed.reader(), walk.end.reader());
-    for i in 0..events.len() {
-        if actions.get(i) != Some(Action::Alloc as u8) {
-            continue;
+    /// Adds the allocations that a piece of the events made.
+    #[inline(never)]
+    fn add_made(&mut self, piece: Range<usize>) {
+        let (walk, events) = (self.walk, &self.trace.events);
+        let mut actions = events.action.reader();
+        let (mut addresses, mut sizes) = (events.address.reader(), events.size.reader());
+        let (mut tags, mut stacks) = (events.tag.reader(), events.stack.reader());
+        let (mut freed, mut end) = (walk.freed.reader(), walk.end.reader());
+        for i in piece {
+            if actions.get(i) != Some(Action::Alloc as u8) {
+                continue;
+            }
+            // Numbers are in order of `begin`. Allocations of a loss come before the event after it.
+            while self.next_begin().is_some_and(|begin| begin as usize <= i + 1) {
+                self.add_of_loss();
+            }
+            let made = self.made as usize;
+            let written = walk.written.get(&self.made).copied();
+            self.allocations.push(Allocation {
+                address: Address(addresses.get(i).unwrap_or_default()),
+                requested: sizes.get(i).unwrap_or_default(),
+                size: written.unwrap_or(0),
+                begin: i as u32 + 1,
+                freed: freed.get(made).unwrap_or(Allocation::NEVER),
+                end: end.get(made).unwrap_or(Allocation::NEVER),
+                tag: TagId(tags.get(i).unwrap_or_default()),
+                stack: StackId(stacks.get(i).unwrap_or_default()),
+                pool: 0,
+                flags: if written.is_some() { Allocation::FLAG_SIZE_WRITTEN } else { 0 },
+            });
+            self.made += 1;
         }
-        // Numbers are in order of `begin`. Allocations of a loss come before the event after it.
-        while let Some((seen, a)) = of_losses.next_if(|(_, a)| a.begin as usize <= i + 1) {
-            made_before.push(made);
-            unrecorded.push((a.begin, allocations.len() as u32));
-            renumbered[seen as usize] = allocations.len() as u32;
-            push(a, a.begin, &mut allocations);
-        }
-        let written = walk.written.get(&made).copied();
-        allocations.push(Allocation {
-            address: Address(addresses.get(i).unwrap_or_default()),
-            requested: sizes.get(i).unwrap_or_default(),
-            size: written.unwrap_or(0),
-            begin: i as u32 + 1,
-            freed: freed.get(made as usize).unwrap_or(Allocation::NEVER),
-            end: end.get(made as usize).unwrap_or(Allocation::NEVER),
-            tag: TagId(tags.get(i).unwrap_or_default()),
-            stack: StackId(stacks.get(i).unwrap_or_default()),
-            pool: 0,
-            flags: if written.is_some() { Allocation::FLAG_SIZE_WRITTEN } else { 0 },
-        });
-        made += 1;
     }
-    for (seen, a) in of_losses {
-        made_before.push(made);
-        unrecorded.push((a.begin, allocations.len() as u32));
-        renumbered[seen as usize] = allocations.len() as u32;
-        push(a, a.begin, &mut allocations);
-    }
-    let renumber = |number: u32| {
-        if number == Replay::NONE {
-            number
-        } else if number & AT_START != 0 {
-            renumbered.get((number & !AT_START) as usize).copied().unwrap_or(Replay::NONE)
-        } else {
-            number + first_made as u32 + made_before.partition_point(|&before| before <= number) as u32
-        }
-    };
-    // Unrecorded ends come before unrecorded begins: an address may have been used again.
-    let ends: Vec<(u32, u32)> = walk.unrecorded.iter().map(|&(p, n)| (p, renumber(n))).collect();
-    unrecorded.splice(0..0, ends);
-    for late in &walk.late {
-        unrecorded.push((events.len() as u32, allocations.len() as u32));
-        push(late, events.len() as u32, &mut allocations);
-    }
-    unrecorded.sort_few_by_key(|&(position, _)| position);
-    // If events made all allocations, their numbers are final.
-    let event_allocation = match renumbered.is_empty() {
-        true => walk.event_allocation,
-        false => walk.event_allocation.iter().map(renumber).collect(),
-    };
-    Pairing { allocations, event_allocation, unrecorded, mismatches: walk.mismatches }
 }

@@ -46,6 +46,7 @@ impl Replaced {
 }
 
 /// Returns the stack whose tensor grows most, if it grows by `least` bytes.
+#[inline(never)]
 pub(super) fn replaced(lines: &mut Lines<'_>, span: LeakSpan, least: u64) -> Option<LeakCandidate> {
     let LeakSource { replay, .. } = lines.source;
     let stacks = of_stacks(replay, span);

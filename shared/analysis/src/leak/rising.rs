@@ -88,6 +88,7 @@ impl Overview {
 
 /// Returns the lines that hold enough for long enough to matter. Those are few: all that is held for a part of the run
 /// is at most `PARTS` peaks.
+#[inline(never)]
 pub(super) fn rising(lines: &mut Lines<'_>, span: LeakSpan, least: u64) -> FxHashMap<FrameId, Rising> {
     let mut long: FxHashMap<FrameId, Overview> = FxHashMap::default();
     for_each_held(lines, span, |line, allocation, gone| {

@@ -92,6 +92,7 @@ struct Counting {
 /// Counts the rounds of each line. Without rounds there is no leak: while a program sets up, everything stays. If less
 /// than half of what is allocated after the warm-up is freed, nothing counts as a round. With `looks_for_reads` it counts those in
 /// which all of it is read.
+#[inline(never)]
 pub(super) fn count_rounds(
     lines: &mut Lines<'_>,
     span: LeakSpan,
