@@ -231,6 +231,16 @@ fn a_leak_takes_precedence() {
     assert_eq!(more, format!("A leak: {}. A request of 30.0 MiB then no longer fitted.", how(39)));
     let start = format!("Growing, but nothing failed yet: {}; at the peak, ", how(40));
     assert!(growing.sentence.starts_with(&start), "{}", growing.sentence);
+    // What is missing of a file that is cut off or damaged may be the failure.
+    for (integrity, missing) in [
+        (Integrity { is_cut: true, is_damaged: false }, "the end is missing"),
+        (Integrity { is_cut: false, is_damaged: true }, "a part is missing"),
+    ] {
+        let test_case = TestCase::new(&format!("{}{steps}", segment(64)));
+        let Verdict { headline, sentence, .. } = diagnose(&Case { integrity, ..test_case.case() }).verdict;
+        assert!(headline.starts_with("Growing: ") && headline.ends_with(missing), "{headline}");
+        assert!(sentence.starts_with("Growing, as far as was read: "), "{sentence}");
+    }
     // Without the rise it would not have fitted either.
     let beside = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 200)), None).verdict;
     assert_eq!(beside.cause, Cause::Full, "{}", beside.sentence);

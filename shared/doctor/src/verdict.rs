@@ -374,14 +374,14 @@ fn uncapitalized(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// Returns what a file that lacks a part is called in a headline, and what is not known for that in a sentence.
-const fn incomplete(integrity: Integrity) -> Option<(&'static str, &'static str)> {
+/// Returns what a file is that lacks a part, what it lacks, and in a sentence what is not known for that.
+const fn incomplete(integrity: Integrity) -> Option<(&'static str, &'static str, &'static str)> {
     match integrity {
         Integrity { is_cut: true, .. } => {
-            Some(("Cut off, the end is missing", "The file is cut off, so how the run ended is not known"))
+            Some(("Cut off", "the end is missing", "The file is cut off, so how the run ended is not known"))
         }
         Integrity { is_damaged: true, .. } => {
-            Some(("Damaged, a part is missing", "The file is damaged, so whether a request failed is not known"))
+            Some(("Damaged", "a part is missing", "The file is damaged, so whether a request failed is not known"))
         }
         _ => None,
     }
@@ -417,9 +417,15 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         let headline =
             format!("No history: {} allocated, {} reserved", Bytes(totals.allocated), Bytes(totals.reserved));
         (headline, "There is no history, so whether a request failed is not known".to_owned())
-    } else if let (Some((headline, start)), None) = (incomplete(case.integrity), &rise) {
+    } else if let Some((what, missing, start)) = incomplete(case.integrity) {
         // What is missing may be the failure.
-        (format!("{headline}: {used}"), start.to_owned())
+        match &rise {
+            None => (format!("{what}, {missing}: {used}"), start.to_owned()),
+            Some(rise) => (
+                format!("Growing: {}, {missing}", rise.in_short()),
+                format!("Growing, as far as was read: {}", rise.text()),
+            ),
+        }
     } else if let Some(unused_reserve) = &unused_reserve {
         (unused_reserve.headline(rise.as_ref()), unused_reserve.sentence(rise.as_ref()))
     } else if let Some(rise) = &rise {

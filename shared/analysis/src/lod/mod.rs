@@ -4,6 +4,10 @@
 //! maxima are kept in levels above. For a pixel column, the position of its largest total is found (whole buckets by
 //! level, the two at its ends event by event), and then the composition at that position (from the bucket's start, at
 //! most a bucket of events). The cost of a column is bounded whatever the trace's length.
+//!
+//! What is done for each column, piece or place is a function that is not inlined. A browser compiles a function again, with
+//! optimizations, once it has run often, which takes a thousand times as long as to run it: one that is short, and called again, is
+//! soon fast, and one that has all loops of an answer is compiled in vain.
 
 mod bucket_values;
 mod classes;
