@@ -58,7 +58,7 @@ pub fn start() {
             spawn_local(read(file.clone()));
         } else if data.is_string() {
             // The only string that the page sends: there is time to warm up.
-            spawn_local(warm::run(scope()));
+            spawn_local(warm::run());
         } else if let Some(bytes) = data.dyn_ref::<ArrayBuffer>() {
             receive(&Uint8Array::new(bytes).to_vec());
         } else if let Some(both) = data.dyn_ref::<Array>() {

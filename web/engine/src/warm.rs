@@ -10,7 +10,7 @@ use session::Session;
 use trace::limits::ImportLimits;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{DedicatedWorkerGlobalScope, Response};
+use web_sys::Response;
 
 use crate::entry::scope;
 
@@ -22,35 +22,54 @@ const MOST_BYTES: u32 = 2 << 20;
 const PIECE_BYTES: usize = 1 << 15;
 
 thread_local! {
-    static IS_WANTED: Cell<bool> = const { Cell::new(true) };
+    /// Counts what was more urgent than warming up.
+    static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Cancels warming up, because there is a file to read or a question to answer.
+/// Ends warming up, because there is a file to read or a question to answer.
 pub fn stop() {
-    IS_WANTED.set(false);
+    CALLS.set(CALLS.get().wrapping_add(1));
+}
+
+/// Warming up that goes on until it is stopped.
+struct Turn(u32);
+
+impl Turn {
+    fn new() -> Self {
+        Self(CALLS.get())
+    }
+
+    /// Lets the worker read its messages. Returns `None` if one of them is more urgent.
+    async fn goes_on(&self) -> Option<()> {
+        let read = Promise::new(&mut |resolve, _| {
+            let _ = scope().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, 0);
+        });
+        JsFuture::from(read).await.ok()?;
+        (CALLS.get() == self.0).then_some(())
+    }
 }
 
 /// Reads a part of the sample, asks what a page would ask first, and drops both. Between two steps the worker reads its
 /// messages: a file that arrives meanwhile is not kept waiting.
-pub async fn run(scope: DedicatedWorkerGlobalScope) {
+pub async fn run() {
     // A failure here changes nothing but speed.
-    let _ = practise(&scope).await;
+    let _ = practise(Turn::new()).await;
 }
 
-async fn practise(scope: &DedicatedWorkerGlobalScope) -> Option<()> {
+async fn practise(turn: Turn) -> Option<()> {
     // A file may have been sent right after the request to warm up: then nothing is fetched.
-    still_wanted(scope).await?;
-    let bytes = fetch(scope).await.ok()?;
+    turn.goes_on().await?;
+    let bytes = fetch().await.ok()?;
     let mut importer = Importer::new(ImportLimits::default());
     for piece in bytes.chunks(PIECE_BYTES) {
-        still_wanted(scope).await?;
+        turn.goes_on().await?;
         importer.push(piece).ok()?;
     }
-    still_wanted(scope).await?;
+    turn.goes_on().await?;
     let mut session = Session::build(importer.finish().ok()?, &mut |_| {});
     let timeline = timeline(session.summary().devices.first()?, 1_000);
     for query in [Query::Overview(OverviewQuery { axis: Axis::Event, columns: 1_000 }), timeline] {
-        still_wanted(scope).await?;
+        turn.goes_on().await?;
         session.answer(0, &query);
     }
     Some(())
@@ -59,14 +78,14 @@ async fn practise(scope: &DedicatedWorkerGlobalScope) -> Option<()> {
 /// Builds what the first answers come from, and warms up what finds them, while the page lays itself out and has not asked yet.
 /// `answer` answers a question about a device.
 pub async fn prepare(summary: Box<Summary>, answer: impl Fn(usize, &Query)) {
-    IS_WANTED.set(true);
+    let turn = Turn::new();
     let Some(telling) = summary.telling_device().map(|device| device as usize) else { return };
     let Some(device) = summary.devices.get(telling) else { return };
     let overview = Query::Overview(OverviewQuery { axis: Axis::Event, columns: 16 });
     let steps = Query::Steps(StepsQuery { axis: Axis::Event });
     for query in [timeline(device, 1), steps, overview, timeline(device, 500)] {
         answer(telling, &query);
-        if still_wanted(&scope()).await.is_none() {
+        if turn.goes_on().await.is_none() {
             return;
         }
     }
@@ -87,17 +106,8 @@ fn timeline(device: &DeviceSummary, columns: u32) -> Query {
     })
 }
 
-/// Lets the worker read its messages. Returns `None` if one of them brought a file.
-async fn still_wanted(scope: &DedicatedWorkerGlobalScope) -> Option<()> {
-    let read = Promise::new(&mut |resolve, _| {
-        let _ = scope.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, 0);
-    });
-    JsFuture::from(read).await.ok()?;
-    IS_WANTED.get().then_some(())
-}
-
-async fn fetch(scope: &DedicatedWorkerGlobalScope) -> Result<Vec<u8>, JsValue> {
-    let response: Response = JsFuture::from(scope.fetch_with_str(SAMPLE)).await?.unchecked_into();
+async fn fetch() -> Result<Vec<u8>, JsValue> {
+    let response: Response = JsFuture::from(scope().fetch_with_str(SAMPLE)).await?.unchecked_into();
     if !response.ok() {
         return Err(response.status().into());
     }

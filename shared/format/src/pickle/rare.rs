@@ -1,4 +1,5 @@
-//! The opcodes that today's snapshots hardly have. Apart from the others, which so are a loop that is short enough to be fast.
+//! The opcodes that are rare in today's snapshots. They are apart from the loop over the others, which browsers optimize the sooner the
+//! shorter it is.
 
 use super::machine::{Machine, whole_pairs};
 use super::opcode as op;
