@@ -272,6 +272,8 @@ test('axe finds nothing on a shared trace, while it is loading and after', async
   const rest = front.hold(({ path, range }) => /\/trace$/.test(path) && range?.from > 0);
   first();
   await page.reach('ready');
+  // The details come after the picture.
+  await at(page, 'text-twin').waitFor({ state: 'attached' });
   await isSound(page, 'a preview');
   rest();
   await until('all of it is here', () => at(page, 'detail-bar').count(), (count) => count === 0);
