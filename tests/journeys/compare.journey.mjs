@@ -86,6 +86,7 @@ test('both are compared at a pin that they have, and where one of them peaks', a
     await page.drop(file);
     await until('it is shown', () => text(page, 'file-menu'), (said) => said.includes(file.name));
     await page.reach('ready');
+    await answered(page);
     await press(page, 'End');
     await press(page, 'Shift+M');
   }

@@ -128,7 +128,8 @@ test('a person zooms into addresses, and selects a range', async (t) => {
   await press(page, '+', '+', '+');
   await isDrawn(page, / of .* · .* a row$/);
   await links(page, 'rows', /^\d+(\.\d+)?,\d+(\.\d+)?$/);
-  assert.notEqual((await text(page, 'heatmap-note')).split(' · ')[1], row, 'rows are finer');
+  // The note has the new window before the picture has its rows.
+  await until('rows are finer', () => text(page, 'heatmap-note'), (note) => note.split(' · ')[1] !== row);
   await page.screenshot('heatmap-zoomed');
   // A cell says what a row of it holds: never more than its bytes.
   const told = await pointUntil(page, 'heatmap-canvas', PLACES, /(Allocated|Cached, usable)\n\d/);
