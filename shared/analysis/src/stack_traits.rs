@@ -231,6 +231,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_part_is_found_where_the_standard_library_finds_it() {
+        let texts =
+            ["", "c", "cache", "my_cache.py", "cach", "ccache", "cacache", "Ünïcödé/cache", "optim/é", "kv_kv_cache"];
+        for text in texts {
+            for part in ["c", "cache", "kv_cache", "optim", "é", "/cache"] {
+                assert_eq!(contains(text, part), text.contains(part), "{part} in {text}");
+            }
+        }
+    }
+
+    #[test]
     fn of_a_lost_stack_nothing_is_told_but_that() {
         let mut symbols = Symbols::default();
         let known = trace::testing::stack(&mut symbols, &["forward@m.py:1"]);

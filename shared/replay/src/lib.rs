@@ -56,7 +56,8 @@ use trace::units::{PoolId, Stream};
 use trace::{Column, DeviceTrace, Settings, Tag, TagId, Tags};
 
 /// The events, or positions, of a piece of a walk. A browser compiles a function again, with optimizations, once its loops have run
-/// often, and uses that from the next call on: a walk in one call would never be fast.
+/// often, and uses that from the next call on: a walk in one call would never be fast. What walks is not inlined into its one caller,
+/// either, which would be compiled with it.
 const PIECE: usize = 1 << 12;
 
 /// The contradictions between a trace and its own segments.

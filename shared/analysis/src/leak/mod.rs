@@ -3,6 +3,8 @@
 //! A line leaks if what it allocated all along the run is still live at the end, and if the program went through
 //! rounds meanwhile (training steps, requests). Weights and optimizer state are allocated once; activations of earlier
 //! steps are gone; a cache that is full holds as much later as before.
+//!
+//! The walks over a trace are not inlined into their one caller, for the reason that [`lod`](super::lod) gives.
 
 mod lines;
 mod purpose;
