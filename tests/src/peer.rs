@@ -42,6 +42,8 @@ pub struct Peer {
     socket: WebSocket<TcpStream>,
     decoder: Decoder,
     received: VecDeque<Received>,
+    /// The last batch that is known to be acknowledged; 0 before the first.
+    acked: u64,
 }
 
 /// The longest wait for the server.
@@ -60,9 +62,12 @@ impl Peer {
         stream.set_nodelay(true)?;
         let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
         match tungstenite::client::client_with_config(request, stream, Some(config)) {
-            Ok((socket, _)) => {
-                Ok(Ok(Self { socket, decoder: Decoder::new(&WireLimits::default()), received: VecDeque::new() }))
-            }
+            Ok((socket, _)) => Ok(Ok(Self {
+                socket,
+                decoder: Decoder::new(&WireLimits::default()),
+                received: VecDeque::new(),
+                acked: 0,
+            })),
             Err(HandshakeError::Failure(Error::Http(response))) => Ok(Err(response.status().as_u16())),
             Err(error) => bail!("no socket: {error}"),
         }
@@ -78,7 +83,10 @@ impl Peer {
         let mut peer = Self::collector(server)?;
         peer.say(&Message::Hello(hello.clone()))?;
         match peer.frame()? {
-            Message::Welcome(Welcome { protocol: PROTOCOL, next }) => Ok((peer, next)),
+            Message::Welcome(Welcome { protocol: PROTOCOL, next }) => {
+                peer.acked = next.saturating_sub(1);
+                Ok((peer, next))
+            }
             other => bail!("no welcome but {other:?}"),
         }
     }
@@ -130,6 +138,16 @@ impl Peer {
         self.say(&Message::Batch(Batch { seq, sent_us: sent_us(seq), chunks }))
     }
 
+    /// Ends a session after the batch `seq`, and waits until the server has noted it: the acknowledgement of the batch is
+    /// taken first, since that of the goodbye has the same number.
+    pub fn end(&mut self, seq: u64) -> Result<()> {
+        if self.acked < seq {
+            self.acked(seq)?;
+        }
+        self.goodbye(seq)?;
+        self.acked(seq)
+    }
+
     /// Sends the end of a session.
     pub fn goodbye(&mut self, seq: u64) -> Result<()> {
         self.say(&Message::Goodbye(Goodbye { seq }))
@@ -161,8 +179,12 @@ impl Peer {
     pub fn acked(&mut self, seq: u64) -> Result<()> {
         loop {
             match self.frame()? {
-                Message::Ack(ack) if ack.seq >= seq => return Ok(()),
-                Message::Ack(_) => {}
+                Message::Ack(ack) => {
+                    self.acked = ack.seq;
+                    if ack.seq >= seq {
+                        return Ok(());
+                    }
+                }
                 other => bail!("no ack but {other:?}"),
             }
         }

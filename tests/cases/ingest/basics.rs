@@ -27,8 +27,7 @@ fn a_session_is_received_watched_and_downloaded_as_it_was_sent() -> Result<()> {
     for seq in 4..=stream.last() {
         collector.batch(seq, stream.batch(seq))?;
     }
-    collector.goodbye(stream.last())?;
-    collector.acked(5)?;
+    collector.end(stream.last())?;
     assert_eq!(viewer.batches(5)?.0.len(), 2);
     let status = viewer.status(|status| status.state == SessionState::Ended)?;
     assert_eq!((status.last, status.events, status.lost_events), (5, stream.events, 0));
@@ -48,14 +47,12 @@ fn a_batch_that_is_sent_twice_is_stored_once() -> Result<()> {
     for seq in [1, 2, 1, 2, 2, 3, 1, 4] {
         collector.batch(seq, stream.batch(seq))?;
     }
-    collector.goodbye(4)?;
-    collector.acked(4)?;
+    collector.end(4)?;
     check_same("the download", &download(&server, stream.session())?, &stream.file);
     // The last ack may be lost: a collector that reconnects learns that nothing more is expected, and may add nothing.
     let (mut again, next) = Peer::hello(server.address(), &stream.hello)?;
     assert_eq!(next, 5);
-    again.goodbye(4)?;
-    again.acked(4)?;
+    again.end(4)?;
     again.batch(5, stream.batch(4))?;
     assert_eq!(again.refused()?, (Code::Ended, false));
     Ok(())
@@ -97,8 +94,7 @@ fn a_newer_connection_takes_over_and_another_collectors_does_not() -> Result<()>
     for seq in 3..=4 {
         new.batch(seq, stream.batch(seq))?;
     }
-    new.goodbye(4)?;
-    new.acked(4)?;
+    new.end(4)?;
     check_same("the download", &download(&server, stream.session())?, &stream.file);
     Ok(())
 }

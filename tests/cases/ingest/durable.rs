@@ -129,8 +129,7 @@ fn a_new_connection_is_welcomed_only_after_a_sync() -> Result<()> {
     for seq in 3..=4 {
         new.batch(seq, stream.batch(seq))?;
     }
-    new.goodbye(4)?;
-    new.acked(4)?;
+    new.end(4)?;
     assert_eq!(disk.unsynced.load(Ordering::SeqCst), 0);
     Ok(())
 }

@@ -56,8 +56,7 @@ fn killed_ten_times_every_batch_is_there_once_and_in_order() -> Result<()> {
     for seq in next..=stream.last() {
         peer.batch(seq, stream.batch(seq))?;
     }
-    peer.goodbye(stream.last())?;
-    peer.acked(stream.last())?;
+    peer.end(stream.last())?;
     assert!(wanted.iter().any(|next| (2..stream.last()).contains(next)), "no kill was in mid-stream: {wanted:?}");
     check_same("the download", &download(&server, stream.session())?, &stream.file);
     let session = json(&server, &format!("/api/v1/sessions/{}", stream.session()))?;
@@ -99,8 +98,7 @@ fn a_torn_tail_is_removed_after_the_last_whole_batch_and_reported() -> Result<()
         for seq in 3..=4 {
             peer.batch(seq, stream.batch(seq))?;
         }
-        peer.goodbye(4)?;
-        peer.acked(4)?;
+        peer.end(4)?;
         check_same("the download", &download(&server, stream.session())?, &stream.file);
     }
     Ok(())
@@ -117,8 +115,7 @@ fn a_full_store_refuses_tears_nothing_and_recovers() -> Result<()> {
     for seq in 1..=old.last() {
         peer.batch(seq, old.batch(seq))?;
     }
-    peer.goodbye(old.last())?;
-    peer.acked(old.last())?;
+    peer.end(old.last())?;
 
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
     for seq in 1..=stream.last() {
@@ -142,8 +139,7 @@ fn a_full_store_refuses_tears_nothing_and_recovers() -> Result<()> {
     for seq in next..=stream.last() {
         peer.batch(seq, stream.batch(seq))?;
     }
-    peer.goodbye(stream.last())?;
-    peer.acked(stream.last())?;
+    peer.end(stream.last())?;
     check_same("the download", &download(&server, stream.session())?, &stream.file);
     Ok(())
 }

@@ -98,8 +98,7 @@ fn a_live_session_has_gauges_of_its_memory() -> Result<()> {
         )?;
     }
     peer.batch(4, stream.batch(4))?;
-    peer.goodbye(4)?;
-    peer.acked(4)?;
+    peer.end(4)?;
     assert!(!metrics(&server)?.contains(session), "a session that has ended has no gauges");
     Ok(())
 }
@@ -119,8 +118,7 @@ fn failures_are_counted_beyond_the_end_of_their_session() -> Result<()> {
         peer.batch(seq, stream.batch(seq))?;
         peer.acked(seq)?;
     }
-    peer.goodbye(2)?;
-    peer.acked(2)?;
+    peer.end(2)?;
     let text = metrics(&server)?;
     assert!(!text.contains(stream.session()) && text.contains("\nvramscope_ooms_total 4\n"), "{text}");
     Ok(())

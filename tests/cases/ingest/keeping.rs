@@ -27,9 +27,10 @@ fn send(server: &Inside, stream: &Stream, is_ended: bool) -> Result<Peer> {
         peer.batch(seq, stream.batch(seq))?;
     }
     if is_ended {
-        peer.goodbye(stream.last())?;
+        peer.end(stream.last())?;
+    } else {
+        peer.acked(stream.last())?;
     }
-    peer.acked(stream.last())?;
     Ok(peer)
 }
 
@@ -145,8 +146,7 @@ fn a_session_is_deleted_only_when_its_job_has_ended() -> Result<()> {
     peer.acked(1)?;
     assert_eq!(delete()?, 409);
     peer.batch(2, stream.batch(2))?;
-    peer.goodbye(2)?;
-    peer.acked(2)?;
+    peer.end(2)?;
     peer.close();
     assert_eq!((delete()?, delete()?), (204, 404));
     assert_eq!(server.sessions.store().usage(), 0);
@@ -166,8 +166,7 @@ fn a_download_fails_if_its_session_is_evicted_meanwhile() -> Result<()> {
     for seq in 2..=30 {
         peer.batch(seq, &chunk)?;
     }
-    peer.goodbye(30)?;
-    peer.acked(30)?;
+    peer.end(30)?;
     peer.close();
     let path = format!("/api/v1/sessions/{}/trace", stream.session());
     let mut socket = TcpStream::connect(server.address)?;

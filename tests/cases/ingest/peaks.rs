@@ -99,8 +99,7 @@ fn a_peak_within_a_chunk_is_exact_however_the_session_is_divided() -> Result<()>
     for seq in next..=stream.last() {
         peer.batch(seq, stream.batch(seq))?;
     }
-    peer.goodbye(stream.last())?;
-    peer.acked(stream.last())?;
+    peer.end(stream.last())?;
 
     let file = folder.join("download.vramscope");
     std::fs::write(&file, download(&server, stream.session())?)?;

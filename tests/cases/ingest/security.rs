@@ -28,8 +28,7 @@ fn a_page_of_another_origin_changes_nothing_and_opens_no_socket() -> Result<()> 
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
     peer.batch(2, stream.batch(2))?;
-    peer.goodbye(2)?;
-    peer.acked(2)?;
+    peer.end(2)?;
     let own = format!("http://{}", server.address());
     let session = format!("/api/v1/sessions/{}", stream.session());
     for origin in ["http://evil.example", "null", "http://localhost:3000", "https://127.0.0.1"] {
@@ -152,8 +151,7 @@ fn the_name_of_a_session_is_treated_as_text() -> Result<()> {
     let stream = Stream::named(62, name, 1, 50);
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
-    peer.goodbye(1)?;
-    peer.acked(1)?;
+    peer.end(1)?;
     let listed = server.get("/api/v1/sessions")?;
     assert_eq!(
         (listed.header("content-type"), listed.header("x-content-type-options")),

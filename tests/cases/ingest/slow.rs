@@ -49,8 +49,7 @@ fn stored(server: &Inside, seed: u64, batches: usize) -> Result<String> {
     for seq in 1..=stream.last() {
         peer.batch(seq, stream.batch(seq))?;
     }
-    peer.goodbye(stream.last())?;
-    peer.acked(stream.last())?;
+    peer.end(stream.last())?;
     Ok(format!("/api/v1/sessions/{}/trace", stream.session()))
 }
 

@@ -48,9 +48,10 @@ fn record(server: SocketAddr, stream: &Stream, is_ended: bool) -> Result<Peer> {
         peer.batch(seq, stream.batch(seq))?;
     }
     if is_ended {
-        peer.goodbye(stream.last())?;
+        peer.end(stream.last())?;
+    } else {
+        peer.acked(stream.last())?;
     }
-    peer.acked(stream.last())?;
     Ok(peer)
 }
 
@@ -308,8 +309,7 @@ fn a_stray_file_with_a_high_number_costs_nothing() -> Result<()> {
     let want = format!("Parts {next_number} to 99999998 of this recording are missing from the store.");
     ensure!(notes.iter().any(|note| note.starts_with(&want)), "{notes:?}");
     // What follows has a number of nine digits, and is found again.
-    peer.goodbye(stream.last())?;
-    peer.acked(stream.last())?;
+    peer.end(stream.last())?;
     let third = start(&files, small(), Retention::default())?;
     ensure!(third.sessions.get(stream.session()).context("no session")?.state(&small()) == SessionState::Ended);
     Ok(())

@@ -187,8 +187,7 @@ fn a_viewer_that_stops_reading_slows_no_one_and_catches_up_from_the_store() -> R
     for seq in 2..=last {
         peer.batch(seq, stream.batch(seq))?;
     }
-    peer.goodbye(last)?;
-    peer.acked(last)?;
+    peer.end(last)?;
     let (batches, gaps) = reader.join().expect("the quick one")?;
     assert!(gaps.is_empty() && batches.len() as u64 == last, "{} of {last}", batches.len());
     // All others received everything while this one read nothing; now it reads.

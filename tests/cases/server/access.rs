@@ -181,8 +181,7 @@ fn each_role_may_do_its_own_and_admin_everything() -> Result<()> {
     let mut peer = guarded.collector(&mut stream, &token("ingest"))?;
     ensure!(matches!(peer.frame()?, Message::Welcome(_)), "no welcome");
     peer.batch(1, stream.batch(1))?;
-    peer.goodbye(1)?;
-    peer.acked(1)?;
+    peer.end(1)?;
 
     // Each route that needs a role, and the status for a token that has it.
     let table = [
@@ -332,8 +331,7 @@ fn a_quota_of_sessions_refuses_the_next_one_until_one_has_ended() -> Result<()> 
         guarded.collector(&mut first, &token("ingest"))?
     };
     assert!(matches!(peer.frame()?, Message::Welcome(_)));
-    peer.goodbye(0)?;
-    peer.acked(0)?;
+    peer.end(0)?;
     peer.close();
     let begun = Instant::now();
     loop {

@@ -112,8 +112,7 @@ fn without_a_token_only_the_user_who_started_the_server_is_let_in() -> Result<()
     let stream = Stream::new(89, 1, 50);
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
-    peer.goodbye(1)?;
-    peer.acked(1)?;
+    peer.end(1)?;
     let path = format!("/api/v1/sessions/{}", stream.session());
     let (address, port) = (server.address(), server.address().port());
     let request = |method: &str, path: &str| {
@@ -188,8 +187,7 @@ fn the_audit_log_has_a_line_for_each_deed_and_each_denial() -> Result<()> {
         peer.batch(part, stream.batch(part))?;
         peer.acked(part)?;
         if part == 2 {
-            peer.goodbye(2)?;
-            peer.acked(2)?;
+            peer.end(2)?;
             // An ended session takes no more.
             peer.batch(3, stream.batch(1))?;
             assert_eq!(peer.refused()?.0, Code::Ended);

@@ -85,8 +85,7 @@ fn through_a_tunnel_nobody_opens_files_or_is_an_administrator() -> Result<()> {
     let stream = Stream::new(120, 1, 50);
     let (mut peer, _) = Peer::hello(tunnel, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
-    peer.goodbye(1)?;
-    peer.acked(1)?;
+    peer.end(1)?;
     let session = format!("/api/v1/sessions/{}", stream.session());
     let list: Value = serde_json::from_slice(&send(tunnel, ("GET", "/api/v1/sessions"), &[], "")?.body)?;
     assert_eq!((&list["roles"], &list["may_manage"]), (&json!(["ingest", "read", "share"]), &json!(true)));
@@ -184,8 +183,7 @@ fn a_server_that_can_not_tell_users_apart_lets_nobody_in_without_its_token() -> 
     stream.hello.token.clone_from(&token);
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
-    peer.goodbye(1)?;
-    peer.acked(1)?;
+    peer.end(1)?;
     let session = format!("/api/v1/sessions/{}", stream.session());
     assert_eq!(ask(("DELETE", &session), &token, "")?.status, 204);
     let log = server.log(&folder)?;

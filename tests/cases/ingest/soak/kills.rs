@@ -62,8 +62,7 @@ fn whatever_was_acknowledged_before_a_kill_is_there() -> Result<()> {
             send(&server, stream, acked)?;
             let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
             assert_eq!(next, stream.last() + 1);
-            peer.goodbye(stream.last())?;
-            peer.acked(stream.last())?;
+            peer.end(stream.last())?;
             check_same("the download", &download(&server, stream.session())?, &stream.file);
             let session = json(&server, &format!("/api/v1/sessions/{}", stream.session()))?;
             assert_eq!((&session["events"], &session["lost"]), (&stream.events.into(), &0.into()));

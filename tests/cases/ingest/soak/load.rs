@@ -115,8 +115,7 @@ impl Scene {
                 self.acks.lock().expect("times").push(since.elapsed().as_micros() as u64);
                 acked = seq;
             }
-            peer.goodbye(stream.last())?;
-            peer.acked(stream.last())
+            peer.end(stream.last())
         })
     }
 
