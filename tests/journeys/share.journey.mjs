@@ -140,6 +140,12 @@ test('a saved copy opens, and nothing in it says who made it', async (t) => {
   await page.load(talkative());
   await openShare(page);
   await at(page, 'share-name').fill('for a bug report');
+  // What changes elsewhere in the dialog meanwhile leaves the field as it is.
+  for (const checked of [true, false]) {
+    await at(page, 'share-metadata').evaluate((box) => box.click());
+    await until('the texts leave, or stay', () => leaves(page, 'attached-texts'), (said) => /left out/.test(said) !== checked);
+    assert.equal(await at(page, 'share-name').inputValue(), 'for a bug report');
+  }
   const { name, bytes } = await saved(page, 'save-file');
   assert.equal(name, 'for a bug report.vramscope');
   const plain = unpacked(bytes);

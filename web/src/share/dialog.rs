@@ -80,7 +80,9 @@ pub fn ShareDialog() -> Html {
     let draft = use_mut_ref(|| draft::of(model.current)).borrow().clone();
     let choices = use_state_eq(|| draft.choices);
     let first = || model.file().map(|file| first_name(&file.name)).unwrap_or_default();
-    let name = use_state_eq(|| draft.name.unwrap_or_else(first));
+    // What the field for the name shows, and the name that the copy has: what was there when the field was left.
+    let typed = use_state_eq(|| draft.name.unwrap_or_else(first));
+    let name = use_state_eq(|| typed.trim().to_owned());
     let (offer, ask_again) = use_offer(model.place.has_server());
     let has_page = use_has_page(model.place.has_server());
     let terms = use_state_eq(|| draft.terms);
@@ -92,7 +94,7 @@ pub fn ShareDialog() -> Html {
     let sender = use_mut_ref(|| None::<Rc<Sender>>);
 
     // A dialog that is closed by mistake loses nothing.
-    let kept = Draft { choices: (*choices).clone(), name: Some((*name).clone()), terms: (*terms).clone() };
+    let kept = Draft { choices: (*choices).clone(), name: Some((*typed).clone()), terms: (*terms).clone() };
     use_effect_with((model.current, kept), |(key, kept)| draft::keep(*key, kept.clone()));
     let origin = match &source {
         Source::Ready(origin) => Some(Rc::clone(origin)),
@@ -261,7 +263,7 @@ pub fn ShareDialog() -> Html {
                             { moment::follow(&model) }
                         } else {
                             { copy_body(&model, (&source, bytes), &copy, &choices, &again) }
-                            if is_there { <div class="share-fields">{ copy_name(&model, &name, &on_enter) }</div> }
+                            if is_there { <div class="share-fields">{ name_field(&typed, &name, &on_enter) }</div> }
                             { link_body(&offer, chosen.as_ref(), &terms, &ask_again, &on_enter) }
                         }
                     </div>
@@ -348,16 +350,6 @@ fn copy_body(
             })
         }
     }
-}
-
-/// Renders the field for the copy's name.
-fn copy_name(model: &ModelHandle, name: &UseStateHandle<String>, on_enter: &Callback<()>) -> Html {
-    let on_name = {
-        let name = name.clone();
-        Callback::from(move |new| name.set(new))
-    };
-    let key = model.current;
-    name_field(name, &Callback::from(move |typed| draft::keep_name(key, typed)), &on_name, on_enter)
 }
 
 /// Renders the terms of the link, or why there can't be one.

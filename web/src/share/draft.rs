@@ -36,11 +36,6 @@ pub fn keep(key: Option<FileKey>, draft: Draft) {
     NEWEST.set(key.map(|key| (key, draft)));
 }
 
-/// Keeps a name that is still being typed.
-pub fn keep_name(key: Option<FileKey>, name: String) {
-    keep(key, Draft { name: Some(name), ..of(key) });
-}
-
 /// Forgets what was entered: it was shared.
 pub fn forget() {
     NEWEST.set(None);

@@ -103,31 +103,35 @@ pub fn link_form(props: &LinkFormProps) -> Html {
     }
 }
 
-/// Renders the field for the name. A change is reported when the field is left, or Enter is pressed; `on_typed` is called for
-/// each character.
-pub fn name_field(
-    name: &str,
-    on_typed: &Callback<String>,
-    on_name: &Callback<String>,
-    on_enter: &Callback<()>,
-) -> Html {
+/// Renders the field for the name. `typed` is what it shows; `name` becomes that when the field is left or Enter is pressed.
+pub fn name_field(typed: &UseStateHandle<String>, name: &UseStateHandle<String>, on_enter: &Callback<()>) -> Html {
     fn value(input: Option<HtmlInputElement>) -> String {
-        input.map(|input| input.value()).unwrap_or_default().trim().to_owned()
+        input.map(|input| input.value()).unwrap_or_default()
     }
-    let oninput = on_typed.reform(|event: InputEvent| value(event.target_dyn_into()));
-    let onchange = on_name.reform(|event: Event| value(event.target_dyn_into()));
+    let oninput = {
+        let typed = typed.setter();
+        Callback::from(move |event: InputEvent| typed.set(value(event.target_dyn_into())))
+    };
+    let finish = {
+        let name = name.setter();
+        move |input| name.set(value(input).trim().to_owned())
+    };
+    let onchange = {
+        let finish = finish.clone();
+        Callback::from(move |event: Event| finish(event.target_dyn_into()))
+    };
     let onkeydown = {
-        let (on_name, on_key) = (on_name.clone(), on_enter_key(on_enter));
+        let on_key = on_enter_key(on_enter);
         Callback::from(move |event: KeyboardEvent| {
             if event.key() == "Enter" {
-                on_name.emit(value(event.target_dyn_into()));
+                finish(event.target_dyn_into());
             }
             on_key.emit(event);
         })
     };
     html! {
         <label class="share-field"><span>{ "Name" }</span>
-            <input class="share-input" type="text" maxlength={MOST_CHARS} spellcheck="false" autocomplete="off" value={name.to_owned()}
+            <input class="share-input" type="text" maxlength={MOST_CHARS} spellcheck="false" autocomplete="off" value={(**typed).clone()}
                 {oninput} {onchange} {onkeydown} data-testid="share-name" />
         </label>
     }
