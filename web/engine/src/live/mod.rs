@@ -299,7 +299,7 @@ impl Watcher {
         // What has arrived counts only once it is part of the session.
         self.has_caught_up |= self.feed.is_caught_up();
         self.hold();
-        let Some(grown) = grown else { return };
+        let Some(grown) = grown else { return self.send_status() };
         let devices = &grown.summary.devices;
         let known = self.held_events + self.dropped_events;
         self.held_events = devices.iter().map(|device| u64::from(device.events)).sum();
@@ -327,14 +327,17 @@ impl Watcher {
     fn send_status(&self) {
         let (status, time_us) = (self.feed.status(), clock_us());
         let behind = lag_us(time_us.saturating_sub(self.offset.us()), self.newest_us, self.sent_us);
+        // A watched job has ended once the page has its last events: it would be judged without them.
+        let lacks_end = self.has_caught_up && self.is_stale && !self.is_held();
+        let state = if lacks_end { SessionState::Live } else { status.state };
         post(&FromWorker::Live(Box::new(LiveStatus {
-            state: status.state,
+            state,
             connection: self.connection.clone(),
             is_caught_up: self.has_caught_up,
             behind_us: behind,
             quiet_us: self.arrived_us.map_or(0, |came| time_us.saturating_sub(came).max(0)),
             events: status.events,
-            ran_out: status.state == SessionState::Ended && self.session.ran_out(),
+            ran_out: state == SessionState::Ended && self.session.ran_out(),
             lost: status.lost_events,
             events_per_second: if status.state == SessionState::Live { self.feed.events_per_second() } else { 0.0 },
             held_events: self.held_events,
