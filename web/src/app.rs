@@ -9,12 +9,12 @@ use crate::address::{self, use_address_bar};
 use crate::browser::{Timeout, document, is_narrow, root, use_effect_with};
 use crate::deferred::{self, Deferred, Part};
 use crate::hooks::{
-    ModelHandle, Store, remembered_preferences, remembered_rules, use_diagnosis, use_followers, use_identities,
+    ModelSource, Store, remembered_preferences, remembered_rules, use_diagnosis, use_followers, use_identities,
     use_preferences, use_putting_away,
 };
 use crate::input::{use_hold, use_keys};
 use crate::later;
-use crate::model::{Action, Model, Phase, Place};
+use crate::model::{Action, Model, Parts, Phase, Place};
 use crate::shell::{Notice, Workbench, announcer, failed, header, loading, start_page, title};
 use crate::source::{self, DropZone, file_picker, open_shared, token_of_page, uploads};
 use crate::theme;
@@ -74,7 +74,7 @@ fn App(props: &AppProps) -> Html {
     {
         let store = store.clone();
         use_effect_with((), move |()| {
-            store.set_listener(Callback::from(move |()| redraw.force_update()));
+            let listening = store.listen(Parts::REST, Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
             // A page in one file has no server, whatever its name.
             let shared = token_of_page().filter(|_| handle.place != Place::OneFile);
@@ -101,7 +101,7 @@ fn App(props: &AppProps) -> Html {
             let messages = source::listen(&handle);
             crate::render::painter::Backend::preferred();
             let listener = theme::watch_system(move |is_dark| handle.dispatch(Action::SystemTheme { is_dark }));
-            move || drop((rest, listener, messages))
+            move || drop((listening, rest, listener, messages))
         });
     }
     let model = store.handle();
@@ -127,7 +127,7 @@ fn App(props: &AppProps) -> Html {
         Some(dialog) => html! { <Deferred part={Part::Dialog(dialog)} /> },
     };
     html! {
-        <ContextProvider<ModelHandle> context={model}>
+        <ContextProvider<ModelSource> context={ModelSource { store, beside: None }}>
             { header }
             { body }
             { announced }
@@ -136,7 +136,7 @@ fn App(props: &AppProps) -> Html {
             <DropZone />
             { picker }
             <Background />
-        </ContextProvider<ModelHandle>>
+        </ContextProvider<ModelSource>>
     }
 }
 

@@ -12,8 +12,8 @@ use wasm_bindgen_futures::spawn_local;
 use yew::prelude::*;
 
 use crate::browser::use_effect_with;
-use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Dialog, Tab};
+use crate::hooks::{ModelHandle, use_model_of};
+use crate::model::{Dialog, Parts, Tab};
 
 /// A part of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct DeferredProps {
 /// Draws a part of the page, as soon as its module is here.
 #[component]
 pub fn Deferred(props: &DeferredProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let has_failed = use_state_eq(|| false);
     let redraw = use_force_update();
     let attempt = {

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use query::{Answer, PositionAtQuery, Query};
 use yew::prelude::*;
 
-use super::{ModelHandle, use_model};
+use super::{ModelHandle, use_model_of};
 use crate::browser::use_effect_with;
-use crate::model::{Action, FileKey, Model, rebased};
+use crate::model::{Action, FileKey, Model, Parts, rebased};
 
 /// The addressee of a question: a file and one of its devices.
 type Addressee = (FileKey, u32);
@@ -62,35 +62,36 @@ struct QuerySlot {
 /// asked less often. When a session drops its oldest events, the last answer is moved to its new positions.
 #[hook]
 pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let to = model.current.map(|key| (key, model.view.device));
-    use_slot(to, query, false)
+    use_slot(model, to, query, false)
 }
 
 /// Returns the answer to a question about a device of any open file, as [`use_answer`] does.
 #[hook]
 pub fn use_answer_of(to: Option<(FileKey, u32)>, query: Option<Query>) -> Option<Rc<Answer>> {
-    use_slot(to, query, false)
+    let model = use_model_of(Parts::REST);
+    use_slot(model, to, query, false)
 }
 
 /// Returns the answer to this very question about the current device, and never that to an earlier one: for what is done
 /// once with an answer, such as moving the cursor.
 #[hook]
 pub fn use_exact_answer(query: Option<Query>) -> Option<Rc<Answer>> {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let to = model.current.map(|key| (key, model.view.device));
-    use_slot(to, query, true)
+    use_slot(model, to, query, true)
 }
 
 /// Returns the answer to this very question about a device of any open file, as [`use_exact_answer`] does.
 #[hook]
 pub fn use_exact_answer_of(to: Option<(FileKey, u32)>, query: Option<Query>) -> Option<Rc<Answer>> {
-    use_slot(to, query, true)
+    let model = use_model_of(Parts::REST);
+    use_slot(model, to, query, true)
 }
 
 #[hook]
-fn use_slot(to: Option<Addressee>, query: Option<Query>, is_exact: bool) -> Option<Rc<Answer>> {
-    let model = use_model();
+fn use_slot(model: ModelHandle, to: Option<Addressee>, query: Option<Query>, is_exact: bool) -> Option<Rc<Answer>> {
     let slot = use_mut_ref(QuerySlot::default);
     let redraw = use_force_update();
     let is_read = |(key, _): &Addressee| model.entry(*key).is_some_and(|file| file.summary().is_some());

@@ -2,14 +2,14 @@
 
 use yew::prelude::*;
 
-use super::use_model;
+use super::use_model_of;
 use crate::browser::use_effect_with;
-use crate::model::{Action, to_bring_back, to_put_away};
+use crate::model::{Action, Parts, to_bring_back, to_put_away};
 
 /// Ends the workers of files that are put away, and starts a new worker for such a file when it is shown again.
 #[hook]
 pub fn use_putting_away() {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     {
         let model = model.clone();
         use_effect_with(to_put_away(&model), move |keys| {

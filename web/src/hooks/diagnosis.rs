@@ -8,9 +8,9 @@ use query::{Answer, Query};
 use trace::limits::live_diagnosis_rest_ms;
 use yew::prelude::*;
 
-use super::use_model;
+use super::use_model_of;
 use crate::browser::{Timeout, clock_ms};
-use crate::model::{Action, DataState, FileKey, Model, Shared};
+use crate::model::{Action, DataState, FileKey, Model, Parts, Shared};
 
 /// What is diagnosed: the file, its device, and the version of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ struct Pace {
 /// first. That of a running job is asked for as it grows, and at once when a request fails.
 #[hook]
 pub fn use_diagnosis() {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let redraw = use_force_update();
     let pace: Rc<RefCell<Pace>> = use_mut_ref(Pace::default);
     let subject = model.current.filter(|_| model.data_state() == DataState::Ready).map(|key| {

@@ -2,13 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use query::{Axis, Summary, Window};
 use yew::prelude::*;
 
 use crate::browser::clock_ms;
-use crate::model::{Action, FileKey, Model, PaneLook, Shared, is_noticed, update};
+use crate::model::{Action, FileKey, Model, PaneLook, Parts, Shared, is_noticed, update};
 use crate::worker::client::Workers;
 
 /// The addresses of the heatmap, as offsets in bytes.
@@ -26,7 +26,7 @@ pub struct Store(Rc<Inner>);
 
 struct Inner {
     model: RefCell<Rc<Model>>,
-    changed: RefCell<Callback<()>>,
+    listeners: RefCell<Vec<Weak<ModelListener>>>,
     workers: Workers,
     pointer: Cell<Option<f64>>,
     rows: Cell<Option<PlotRows>>,
@@ -39,7 +39,7 @@ impl Store {
     pub fn new(model: Model) -> Self {
         Self(Rc::new(Inner {
             model: RefCell::new(Rc::new(model)),
-            changed: RefCell::new(Callback::noop()),
+            listeners: RefCell::default(),
             workers: Workers::default(),
             pointer: Cell::new(None),
             rows: Cell::new(None),
@@ -47,14 +47,39 @@ impl Store {
         }))
     }
 
-    /// Sets the callback for changes of the model.
-    pub fn set_listener(&self, changed: Callback<()>) {
-        *self.0.changed.borrow_mut() = changed;
+    /// Calls `listener` whenever one of the parts has changed, until the returned value is dropped.
+    #[must_use]
+    pub fn listen(&self, parts: Parts, listener: Callback<()>) -> Rc<ModelListener> {
+        let listener = Rc::new(ModelListener { parts, listener });
+        self.0.listeners.borrow_mut().push(Rc::downgrade(&listener));
+        listener
     }
 
     /// Returns a handle on the current model, for components to render from.
     pub fn handle(&self) -> ModelHandle {
         ModelHandle { model: Rc::clone(&self.0.model.borrow()), store: self.clone(), beside: None }
+    }
+}
+
+/// What is called when one of some parts of the model has changed, for as long as it is held.
+pub struct ModelListener {
+    parts: Parts,
+    listener: Callback<()>,
+}
+
+/// Where components have the model from.
+#[derive(Clone)]
+pub struct ModelSource {
+    /// The store, which has the current one.
+    pub store: Store,
+    /// What a component around them hands to them instead, if what they show is beside the current file.
+    pub beside: Option<ModelHandle>,
+}
+
+impl PartialEq for ModelSource {
+    fn eq(&self, other: &Self) -> bool {
+        // There is one store.
+        self.beside == other.beside
     }
 }
 
@@ -104,12 +129,19 @@ impl ModelHandle {
         if next.history.changes != changes {
             inner.stepped_ms.set(clock_ms());
         }
-        if *inner.model.borrow().as_ref() != next {
-            let before = inner.model.replace(Rc::new(next));
-            if session.is_none_or(|key| is_noticed(&before, &self.now(), key)) {
-                let changed = inner.changed.borrow().clone();
-                changed.emit(());
-            }
+        let changed = Parts::changed(&inner.model.borrow(), &next);
+        if changed == Parts::NONE {
+            return;
+        }
+        let before = inner.model.replace(Rc::new(next));
+        if session.is_none_or(|key| is_noticed(&before, &inner.model.borrow(), key)) {
+            inner.listeners.borrow_mut().retain(|held| {
+                let held = held.upgrade();
+                if let Some(held) = held.as_ref().filter(|held| held.parts.is_among(changed)) {
+                    held.listener.emit(());
+                }
+                held.is_some()
+            });
         }
     }
 
@@ -123,6 +155,11 @@ impl ModelHandle {
     /// file is the current one. `None` if it is not there.
     pub fn beside(&self, of: (FileKey, u32)) -> Option<Self> {
         Some(Self { model: Rc::new(self.model.beside(of)?), store: self.store.clone(), beside: Some(of) })
+    }
+
+    /// Returns this model as the source of others.
+    pub fn as_source(&self) -> ModelSource {
+        ModelSource { store: self.store.clone(), beside: Some(self.clone()) }
     }
 
     /// Returns the model for views that look so.
@@ -171,9 +208,32 @@ impl ModelHandle {
 }
 
 /// Returns the model in any component. The component renders again when the model changes.
-#[hook]
-pub fn use_model() -> ModelHandle {
-    use_context::<ModelHandle>().expect("every component of the page lives inside the app, which provides the model")
+pub fn use_model() -> impl Hook<Output = ModelHandle> {
+    use_model_of(Parts::ALL)
+}
+
+/// Returns the model in a component that shows some of it. The component renders again when one of these parts changes. Its
+/// callbacks read what they need of the others when they are called ([`ModelHandle::now`]).
+pub fn use_model_of(parts: Parts) -> impl Hook<Output = ModelHandle> {
+    UseModel(parts)
+}
+
+struct UseModel(Parts);
+
+impl Hook for UseModel {
+    type Output = ModelHandle;
+
+    // Most components call it, so that copies of it would make the page larger.
+    #[inline(never)]
+    fn run(self, context: &mut HookContext) -> ModelHandle {
+        let Self(parts) = self;
+        let source = use_context::<ModelSource>().run(context);
+        let source = source.expect("every component of the page lives inside the app, which provides the model");
+        let redraw = use_force_update().run(context);
+        let changed = Callback::from(move |()| redraw.force_update());
+        let _listening = use_mut_ref(|| source.store.listen(parts, changed)).run(context);
+        source.beside.unwrap_or_else(|| source.store.handle())
+    }
 }
 
 #[cfg(test)]
@@ -191,12 +251,16 @@ mod tests {
             let store = Store::new(after(first));
             let count = Rc::new(Cell::new(0));
             let counted = Rc::clone(&count);
-            store.set_listener(Callback::from(move |()| counted.set(counted.get() + 1)));
+            let listening = store.listen(Parts::ALL, Callback::from(move |()| counted.set(counted.get() + 1)));
             let [_, grown] = watched(1, 20);
             store.handle().dispatch(grown);
             assert_eq!(count.get(), renders);
             let session = store.handle().entry(FileKey(1)).and_then(|file| file.summary().cloned());
             assert_eq!(session.map(|summary| summary.devices[0].events), Some(20), "and it is there");
+            drop(listening);
+            let [_, grown] = watched(1, 30);
+            store.handle().dispatch(grown);
+            assert_eq!(count.get(), renders, "nobody listens any more");
         }
     }
 }

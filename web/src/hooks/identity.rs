@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use yew::prelude::*;
 
-use super::use_model;
+use super::use_model_of;
 use crate::browser::use_effect_with;
-use crate::model::{FileEntry, FileKey, Model, Phase};
+use crate::model::{FileEntry, FileKey, Model, Parts, Phase};
 
 /// Returns whether a file's identity is wanted now: after its first picture, or at once if a link waits for it or names
 /// it as what another is compared with.
@@ -20,7 +20,7 @@ fn is_wanted(model: &Model, file: &FileEntry) -> bool {
 /// Asks for the identity of each file once.
 #[hook]
 pub fn use_identities() {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let asked = use_mut_ref(HashSet::<FileKey>::new);
     let wanted: Vec<_> = model.files.iter().filter(|file| is_wanted(&model, file)).map(|file| file.key).collect();
     use_effect_with(wanted, move |wanted| {

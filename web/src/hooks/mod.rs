@@ -3,9 +3,9 @@
 //! ```text
 //! worker, model, render ◄─ hooks ◄─ views, shell, input, source, theme
 //! ```
-//! A component calls [`use_model`] to read the model and to send actions, and [`use_answer`] to ask the engine something
-//! about the current device; [`use_diagnosis`] keeps the diagnosis of the model up to date. [`use_followers`] does what
-//! follows from a change of the model and needs an answer first.
+//! A component calls [`use_model_of`] to read the model and to send actions: it names the parts that it shows, and renders again when
+//! one of them has changed. It calls [`use_answer`] to ask the engine something about the current device. [`use_diagnosis`] keeps the
+//! diagnosis of the model up to date, and [`use_followers`] does what follows from a change of the model and needs an answer first.
 
 mod answer;
 mod away;
@@ -33,7 +33,7 @@ pub use baseline::use_baseline;
 pub use cursor::use_cursor;
 pub use diagnosis::use_diagnosis;
 pub use follow::use_followers;
-pub use handle::{ModelHandle, PlotRows, Store, use_model};
+pub use handle::{ModelHandle, ModelSource, PlotRows, Store, use_model, use_model_of};
 pub use hit::to_hit;
 pub use identity::use_identities;
 pub use near::{Near, use_cursor_x, use_near, use_site_name};

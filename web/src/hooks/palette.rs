@@ -6,8 +6,8 @@ use std::rc::Rc;
 use query::{LineColors, Paint};
 use yew::prelude::*;
 
-use super::use_model;
-use crate::model::Model;
+use super::use_model_of;
+use crate::model::{Model, Parts};
 use crate::render::palette::Palette;
 
 /// What a palette depends on: whether it is dark, the line of the verdict, and the lines that have the colours of others.
@@ -21,7 +21,7 @@ thread_local! {
 /// Returns the palette of the current theme.
 #[hook]
 pub fn use_palette() -> Rc<Palette> {
-    palette(&use_model())
+    palette(&use_model_of(Parts::REST))
 }
 
 /// Returns the palette of a model's theme, with the line of its verdict as the culprit.

@@ -2,9 +2,9 @@
 
 use yew::prelude::*;
 
-use super::use_model;
+use super::use_model_of;
 use crate::browser::{use_effect_with, window};
-use crate::model::Preferences;
+use crate::model::{Parts, Preferences};
 
 /// The storage key; theme.js reads the same key.
 const STORAGE_KEY: &str = "vramscope-preferences";
@@ -19,7 +19,7 @@ pub fn remembered_preferences() -> Preferences {
 /// Stores the preferences for the next visit when they change, if the browser allows it.
 #[hook]
 pub fn use_preferences() {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let known = use_mut_ref(|| model.preferences.clone());
     use_effect_with(model.preferences.clone(), move |preferences| {
         // Another tab of this browser may have stored something since. Without a change here, that stays.

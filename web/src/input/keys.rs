@@ -10,12 +10,13 @@ use yew::prelude::*;
 use super::command::{Chord, Key, Press};
 use super::registry::live_commands;
 use crate::browser::{Listener, document, use_effect_with, window};
-use crate::hooks::use_model;
+use crate::hooks::use_model_of;
+use crate::model::Parts;
 
 /// Runs the command of a pressed key while the component is mounted.
 #[hook]
 pub fn use_keys() {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     use_effect_with((), move |()| {
         // The button or link that the pointer pressed last, unless a key moved the focus since.
         let pressed = Rc::new(RefCell::new(None::<Element>));

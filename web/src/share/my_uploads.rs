@@ -13,8 +13,8 @@ use yew::prelude::*;
 use super::choices::Lifetime;
 use super::outcome::expiry;
 use crate::browser::{Listener, after_next_frame, document, focus, use_effect_with};
-use crate::hooks::use_model;
-use crate::model::Action;
+use crate::hooks::use_model_of;
+use crate::model::{Action, Parts};
 use crate::shell::TokenForm;
 use crate::source::shares::{self, Shared, Sharing, Trouble};
 use crate::source::uploads::{self, Upload};
@@ -88,7 +88,7 @@ impl List {
 /// The dialog of the links that this browser has made.
 #[component]
 pub fn UploadsDialog() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let (confirming, failure) = (use_state_eq(String::new), use_state_eq(String::new));
     let (sharing, turn) = (use_state_eq(|| None::<Result<Sharing, Trouble>>), use_state_eq(|| 0_u32));
     let redraw = use_force_update();

@@ -5,10 +5,10 @@ use web_sys::{Element, PointerEvent};
 use yew::prelude::*;
 
 use super::sheet::Sheet;
-use crate::browser::{use_effect_with, use_narrow, window};
+use crate::browser::{use_effect_with, window};
 use crate::deferred::{Deferred, Part};
-use crate::hooks::use_model;
-use crate::model::Action;
+use crate::hooks::use_model_of;
+use crate::model::{Action, Parts};
 use crate::widgets::style::{pixels, set_style};
 
 /// The initial width in pixels, on a wide page and on a narrow one.
@@ -38,18 +38,16 @@ fn page() -> f64 {
     window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(VIEW_LEAST + WIDTH)
 }
 
-/// Properties of [`DetailsPane`].
+/// Properties of the pane, and of the sheet.
 #[derive(PartialEq, Properties)]
 pub struct DetailsPaneProps {
     /// Whether the contents are rendered, not only the empty pane.
     pub is_filled: bool,
 }
 
-/// The details: a pane beside the view, or on a narrow page a sheet below it.
-#[component]
-pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
-    let is_filled = props.is_filled;
-    if use_narrow() {
+/// Renders the details: a pane beside the view, or on a narrow page a sheet below it.
+pub fn details_pane(is_narrow: bool, is_filled: bool) -> Html {
+    if is_narrow {
         html! { <Sheet {is_filled} /> }
     } else {
         html! { <SidePane {is_filled} /> }
@@ -60,7 +58,7 @@ pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
 #[component]
 fn SidePane(props: &DetailsPaneProps) -> Html {
     let is_filled = props.is_filled;
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let node = use_node_ref();
     let width = use_state_eq(|| {
         model.preferences.details_px.map_or_else(|| first_width(page()), |width| fitting(f64::from(width), page()))

@@ -5,7 +5,8 @@ use web_sys::HtmlTextAreaElement;
 use yew::prelude::*;
 
 use crate::browser::use_effect_with;
-use crate::hooks::use_model;
+use crate::hooks::use_model_of;
+use crate::model::Parts;
 use crate::source::http::Request;
 use crate::source::json::Json;
 use crate::source::take_text;
@@ -15,7 +16,7 @@ use crate::widgets::copy::CopyButton;
 /// The dialog.
 #[component]
 pub fn ExplainDialog() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let field = use_node_ref();
     let answer = use_state(|| None::<Result<Html, String>>);
     let given = use_memo((), |()| take_text());

@@ -3,8 +3,8 @@
 use yew::prelude::*;
 
 use crate::browser::{Timeout, use_effect_with};
-use crate::hooks::use_model;
-use crate::model::Action;
+use crate::hooks::use_model_of;
+use crate::model::{Action, Parts};
 use crate::source;
 use crate::widgets::icon::{Symbol, icon};
 
@@ -14,7 +14,7 @@ const STAY_MS: i32 = 10_000;
 /// The notice, if there is one.
 #[component]
 pub fn Notice() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let timer = use_mut_ref(|| None::<Timeout>);
     {
         let model = model.clone();

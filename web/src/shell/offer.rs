@@ -5,8 +5,8 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::use_effect_with;
-use crate::hooks::use_model;
-use crate::model::{Action, OfferedBy};
+use crate::hooks::use_model_of;
+use crate::model::{Action, OfferedBy, Parts};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::dialog::Modal;
@@ -14,7 +14,7 @@ use crate::widgets::dialog::Modal;
 /// The dialog.
 #[component]
 pub fn OfferDialog() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let remember = use_node_ref();
     let is_accepted = use_mut_ref(|| false);
     {

@@ -5,8 +5,8 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::{Timeout, use_effect_with};
-use crate::hooks::use_model;
-use crate::model::{FileKey, SharedLink};
+use crate::hooks::use_model_of;
+use crate::model::{FileKey, Parts, SharedLink};
 use crate::source;
 
 /// Properties of [`PasswordForm`].
@@ -25,7 +25,7 @@ pub struct PasswordProps {
 /// The form for a link's password. The field keeps the focus whatever the answer is.
 #[component]
 pub fn PasswordForm(props: &PasswordProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let input = use_node_ref();
     let left = use_state_eq(|| props.wait_seconds);
     {

@@ -10,8 +10,8 @@ use super::session_poll::{Listing, MOST, PAGE, Poll};
 use super::session_row::{RowProps, session_row, trace_path};
 use super::token_form::TokenForm;
 use crate::browser::use_effect_with;
-use crate::hooks::{ModelHandle, use_model};
-use crate::model::Action;
+use crate::hooks::{ModelHandle, use_model_of};
+use crate::model::{Action, Parts};
 use crate::source;
 use crate::source::http;
 use crate::source::server::{self, Failure};
@@ -60,7 +60,7 @@ pub struct SessionListProps {
 /// The list of jobs.
 #[component]
 pub fn SessionList(props: &SessionListProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let listing = use_state_eq(Listing::default);
     let limit = use_state_eq(|| PAGE);
     let turn = use_state_eq(|| 0_u32);

@@ -8,8 +8,8 @@ use yew::prelude::*;
 use super::details_pane::DetailsPaneProps;
 use crate::browser::{use_effect_with, window};
 use crate::deferred::{Deferred, Part};
-use crate::hooks::use_model;
-use crate::model::{Action, Model, Selection};
+use crate::hooks::use_model_of;
+use crate::model::{Action, Model, Parts, Selection};
 use crate::widgets::icon::{Symbol, icon};
 use crate::widgets::style::{pixels, set_style};
 
@@ -86,7 +86,7 @@ struct Drag {
 /// The sheet.
 #[component]
 pub fn Sheet(props: &DetailsPaneProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let node = use_node_ref();
     let is_tall = use_state_eq(|| false);
     let drag = use_mut_ref(|| None::<Drag>);

@@ -8,8 +8,8 @@ use yew::prelude::*;
 use super::detail_bar::{awaiting, has_preview};
 use crate::browser::use_effect_with;
 use crate::deferred::{Deferred, Part};
-use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, Split, Tab};
+use crate::hooks::{ModelHandle, use_model_of};
+use crate::model::{Action, Parts, Split, Tab};
 use crate::views::timeline::Timeline;
 use crate::views::{TABS, panel_id};
 use crate::widgets::icon::{Symbol, icon};
@@ -32,7 +32,7 @@ fn view(model: &ModelHandle, tab: Tab) -> Html {
 /// The views.
 #[component]
 pub fn Views() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let host = use_node_ref();
     // While the splitter is dragged, only the panes change, not the model.
     let dragged = use_state_eq(|| None::<u8>);

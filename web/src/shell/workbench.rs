@@ -4,15 +4,15 @@ use web_sys::Element;
 use yew::prelude::*;
 
 use super::detail_bar::{detail_bar, has_preview};
-use super::details_pane::DetailsPane;
+use super::details_pane::details_pane;
 use super::live_bar::live_bar;
 use super::split::Views;
 use super::tabs::{tabs, use_tab_in_view};
 use super::verdict_room::verdict_room;
-use crate::browser::{self, after_next_frame, use_effect_with};
+use crate::browser::{self, after_next_frame, use_effect_with, use_narrow};
 use crate::deferred::{self, Deferred, Part};
-use crate::hooks::use_model;
-use crate::model::{DataState, Tab};
+use crate::hooks::use_model_of;
+use crate::model::{DataState, Parts, Tab};
 use crate::source;
 use crate::views::menu_target::list_menu;
 use crate::views::overview::{OutsideCurves, Overview};
@@ -24,7 +24,7 @@ use crate::widgets::bytes_text::copy_exact;
 /// The page of a file that has been read.
 #[component]
 pub fn Workbench() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     use_tab_in_view(model.view.tab);
     let shows = |tab| model.view.shows(tab);
     {
@@ -35,6 +35,7 @@ pub fn Workbench() -> Html {
             }
         });
     }
+    let is_narrow = use_narrow();
     let is_pictured = model.data_state() == DataState::Ready;
     {
         let model = model.clone();
@@ -100,7 +101,7 @@ pub fn Workbench() -> Html {
             }
             <div class="panes">
                 <Views />
-                <DetailsPane is_filled={*is_settled} />
+                { details_pane(is_narrow, *is_settled) }
             </div>
             <Status />
             if *is_settled {

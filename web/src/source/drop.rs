@@ -9,12 +9,13 @@ use yew::prelude::*;
 
 use super::text::explain;
 use crate::browser::{Listener, use_effect_with, window};
-use crate::hooks::{ModelHandle, use_model};
+use crate::hooks::{ModelHandle, use_model_of};
+use crate::model::Parts;
 
 /// Shows an overlay while files are dragged over the page.
 #[component]
 pub fn DropZone() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let is_over = use_state_eq(|| false);
     let overlay = use_node_ref();
     {

@@ -14,8 +14,8 @@ use yew::prelude::*;
 
 use super::open_one;
 use crate::browser::{Listener, use_effect_with, window};
-use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, Again, FileEntry, FileKey, Model, Phase, Place, Recent, Shared, recent_of};
+use crate::hooks::{ModelHandle, use_model_of};
+use crate::model::{Action, Again, FileEntry, FileKey, Model, Parts, Phase, Place, Recent, Shared, recent_of};
 
 thread_local! {
     /// The module recent.js, if the page has it.
@@ -269,7 +269,7 @@ fn is_lost(file: &FileEntry) -> bool {
 /// Keeps opened files for a later visit, updates their entries in the list, and asks before files are lost.
 #[hook]
 pub fn use_recent() {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let current = model.current;
     // The current file is copied only after its first picture.
     let is_read = |file: &&FileEntry| {

@@ -11,8 +11,8 @@ use super::description::{Description, ROWS};
 use super::details::still_live;
 use super::moment::{listing_control, moment_text};
 use crate::browser::use_effect_with;
-use crate::hooks::{ModelHandle, palette, use_answer, use_baseline, use_model};
-use crate::model::{Action, Listing, Live, Model, Selection, Setting};
+use crate::hooks::{ModelHandle, palette, use_answer, use_baseline, use_model_of};
+use crate::model::{Action, Listing, Live, Model, Parts, Selection, Setting};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::{paint_chip, toggle};
 use crate::widgets::empty::empty;
@@ -57,7 +57,7 @@ fn question(model: &Model, first: u32, count: u32) -> Option<Query> {
 /// The allocations tab.
 #[component]
 pub fn Allocations() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     use_baseline(&model);
     let view = &model.view;
     // The row that keys move from.

@@ -4,8 +4,8 @@ use query::{Answer, Category, CategoryRule, CategoryRulesQuery, Query};
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
-use crate::hooks::{ModelHandle, set_rules, use_answer, use_model};
-use crate::model::{Action, Dialog};
+use crate::hooks::{ModelHandle, set_rules, use_answer, use_model_of};
+use crate::model::{Action, Dialog, Parts};
 use crate::views::controls::sends;
 use crate::views::folding::rules_dialog;
 use crate::widgets::bytes_text::bytes_text;
@@ -23,7 +23,7 @@ pub fn category_rules_button(model: &ModelHandle) -> Html {
 /// The dialog in which the rules are shown and edited.
 #[component]
 pub fn CategoryDialog() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let (part, category) = (use_node_ref(), use_node_ref());
     // Why the last rule was refused.
     let wrong = use_state_eq(String::new);

@@ -4,8 +4,8 @@ use query::own_rules::OwnRules;
 use web_sys::HtmlTextAreaElement;
 use yew::prelude::*;
 
-use crate::hooks::{ModelHandle, set_rules, use_model};
-use crate::model::{Action, Dialog};
+use crate::hooks::{ModelHandle, set_rules, use_model_of};
+use crate::model::{Action, Dialog, Parts};
 use crate::widgets::dialog::Modal;
 use crate::widgets::stack_list::StackSettings;
 
@@ -36,7 +36,7 @@ pub fn stack_settings(model: &ModelHandle) -> StackSettings {
 /// The dialog in which the rules are edited.
 #[component]
 pub fn FoldingDialog() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let field = use_node_ref();
     // What was typed, and why it was refused.
     let typed = use_state_eq(|| model.rules.folding.to_string());

@@ -14,8 +14,8 @@ use super::category_rules::category_rules_button;
 use super::controls::sends;
 use super::moment::{listing_control, memory_text, moment_text};
 use super::timeline::summary_query;
-use crate::hooks::{ModelHandle, use_answer, use_baseline, use_model, use_paced, use_palette};
-use crate::model::{Action, Listing, Model, Selection, Tab};
+use crate::hooks::{ModelHandle, use_answer, use_baseline, use_model_of, use_paced, use_palette};
+use crate::model::{Action, Listing, Model, Parts, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::site_text::site_text;
@@ -71,7 +71,7 @@ fn use_peak_in_view(model: &Model) -> Option<Query> {
 /// with Shift, a click filters to a line.
 #[component]
 pub fn Legend() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let palette = use_palette();
     use_baseline(&model);
     let answer = use_answer(legend_query(&model));

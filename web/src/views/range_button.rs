@@ -5,7 +5,8 @@ use trace::order::Within;
 use yew::prelude::*;
 
 use crate::browser::use_effect_with;
-use crate::hooks::{use_model, zoom_to_range};
+use crate::hooks::{use_model_of, zoom_to_range};
+use crate::model::Parts;
 use crate::render::scale::Scale;
 use crate::render::surface::Area;
 use crate::widgets::style::{pixels, set_style};
@@ -54,7 +55,7 @@ pub fn area(range: Window, window: Window, plot: Area) -> Option<Area> {
 /// The button.
 #[component]
 pub fn RangeButton(props: &RangeButtonProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let node = use_node_ref();
     let place = props.range.and_then(|range| place(range, props.window, props.plot));
     {

@@ -7,8 +7,8 @@ use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::controls::sends;
-use crate::hooks::{ModelHandle, Near, use_answer, use_cursor, use_model, use_near, zoom_to_range};
-use crate::model::{Action, Model};
+use crate::hooks::{ModelHandle, Near, use_answer, use_cursor, use_model_of, use_near, zoom_to_range};
+use crate::model::{Action, Model, Parts};
 use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, moment, seconds, wall_clock};
@@ -16,7 +16,7 @@ use crate::widgets::format::{counted, moment, seconds, wall_clock};
 /// The status line.
 #[component]
 pub fn Status() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let answer = use_cursor(&model);
     let near = use_near(&model);
     let sums = use_answer(model.view.extended_range().map(range_query));

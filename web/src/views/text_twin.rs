@@ -10,8 +10,8 @@ use yew::prelude::*;
 use super::description::{Description, Known, Moment, ROWS};
 use super::view;
 use crate::browser::{Timeout, use_effect_with};
-use crate::hooks::{ModelHandle, use_answer, use_exact_answer, use_model, use_near};
-use crate::model::{Listing, Selection, Tab, View};
+use crate::hooks::{ModelHandle, use_answer, use_exact_answer, use_model_of, use_near};
+use crate::model::{Listing, Parts, Selection, Tab, View};
 use crate::views::legend::{legend_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
@@ -26,7 +26,7 @@ const FOLLOWED_MS: i32 = 5_000;
 /// The summary and the table.
 #[component]
 pub fn TextTwin() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let rested = use_state_eq(|| (Axis::Time, Window::default(), 0_u32));
     let now = (model.view.axis, model.view.window, model.view.cursor);
     // A timer takes the moment at which it fires.

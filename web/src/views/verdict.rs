@@ -9,8 +9,8 @@ use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::controls::sends;
-use crate::hooks::{ModelHandle, Tries, find_remedy, palette, use_answer, use_model, use_remedies};
-use crate::model::{Action, Live, Selection, Tab};
+use crate::hooks::{ModelHandle, Tries, find_remedy, palette, use_answer, use_model_of, use_remedies};
+use crate::model::{Action, Live, Parts, Selection, Tab};
 use crate::render::palette::Palette;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
@@ -24,7 +24,7 @@ const REMEDIES: usize = 3;
 /// The card over the view: why a request failed, or in one line that none did.
 #[component]
 pub fn VerdictCard() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let failure = model.failure_on_card();
     let position = failure.map(|failure| failure.event + 1);
     let whole = model.diagnosis().filter(|whole| whole.verdict.position == position);
@@ -193,7 +193,7 @@ fn closer(model: &ModelHandle, close: Action) -> Html {
 /// The verdict on the current device, for the findings tab: also where nothing failed.
 #[component]
 pub fn VerdictSection() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let tries = use_remedies(&model, model.diagnosis().map(|diagnosis| &diagnosis.verdict));
     let Some(diagnosis) = model.diagnosis() else { return Html::default() };
     let verdict = &diagnosis.verdict;

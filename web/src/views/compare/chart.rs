@@ -14,8 +14,8 @@ use yew::prelude::*;
 use super::Side;
 use super::axis::SharedAxis;
 use super::panes::set_cursor;
-use crate::hooks::{ModelHandle, use_exact_answer_of, use_model, use_palette};
-use crate::model::{Action, FileKey, Setting};
+use crate::hooks::{ModelHandle, use_exact_answer_of, use_model_of, use_palette};
+use crate::model::{Action, FileKey, Parts, Setting};
 use crate::render::canvas::{Canvas, Picture, Size, use_canvas};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
@@ -65,7 +65,7 @@ pub struct ChartProps {
 #[component]
 pub fn Chart(props: &ChartProps) -> Html {
     let ChartProps { axis, a, b, names: [name_a, name_b], moments, has_steps } = props;
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let palette = use_palette();
     let canvas = use_canvas(ChartPicture::default);
     let zoomed = use_state_eq(|| None::<(ComparedAxis, Window)>);

@@ -19,8 +19,8 @@ use self::own_steps::own_moments;
 use super::controls::{sends, use_first_picture};
 use super::description::{Description, Known};
 use crate::browser::use_effect_with;
-use crate::hooks::{ModelHandle, use_answer_of, use_exact_answer_of, use_model};
-use crate::model::{Action, FileKey, Model, Phase};
+use crate::hooks::{ModelHandle, use_answer_of, use_exact_answer_of, use_model_of};
+use crate::model::{Action, FileKey, Model, Parts, Phase};
 use crate::source;
 use crate::widgets::empty::empty;
 
@@ -85,7 +85,7 @@ fn moments(wanted: ComparedMoment, sides: [&Side; 2], steps: Option<[&StepList; 
 /// The compare tab.
 #[component]
 pub fn Compare() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let base = model.base();
     let sides = base
         .and_then(|base| Side::of(&model, base))
@@ -168,7 +168,7 @@ struct PairProps {
 /// Two runs that have been read.
 #[component]
 fn Pair(props: &PairProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let PairProps { a, b } = props;
     let list = Some(Query::Steps(StepsQuery { axis: Axis::Event }));
     let steps_of = |side: &Side| list.clone().filter(|_| side.has_history());

@@ -7,8 +7,8 @@ use query::{Answer, Axis, ComparedMoment, Query, StepList, StepSpan, StepsQuery}
 use trace::units::Count;
 use yew::prelude::*;
 
-use crate::hooks::{ModelHandle, use_answer, use_model};
-use crate::model::{Action, Setting};
+use crate::hooks::{ModelHandle, use_answer, use_model_of};
+use crate::model::{Action, Parts, Setting};
 use crate::views::controls::{choice, sends};
 use crate::widgets::draft_field::DraftField;
 use crate::widgets::format::counted;
@@ -44,7 +44,7 @@ pub(super) fn own_moments(
 /// The moments at which a run is compared with itself: which kind, and of steps, which two. Without steps there are ranges alone.
 #[component]
 pub(super) fn OwnMoments() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let answer = use_answer(Some(Query::Steps(StepsQuery { axis: Axis::Event })));
     let list = match answer.as_deref() {
         Some(Answer::Steps(list)) => list,

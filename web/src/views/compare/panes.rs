@@ -7,7 +7,7 @@ use web_sys::Element;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::hooks::{ModelHandle, use_model};
+use crate::hooks::{ModelHandle, ModelSource, use_model};
 use crate::model::{Action, FileKey, PaneLook, Setting, Tab};
 use crate::views::controls::choice;
 use crate::views::flame::difference::FlameDifference;
@@ -135,9 +135,9 @@ fn pane(
         <section key={name} class="compare-pane" aria-label={label.clone()} data-testid={format!("compare-pane-{}", name.to_ascii_lowercase())}>
             <h3>{ label }</h3>
             <div class="compare-view">
-                <ContextProvider<ModelHandle> context={beside}>
+                <ContextProvider<ModelSource> context={beside.as_source()}>
                     { (view(tab).render)() }
-                </ContextProvider<ModelHandle>>
+                </ContextProvider<ModelSource>>
             </div>
         </section>
     }

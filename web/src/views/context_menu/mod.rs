@@ -13,15 +13,15 @@ use super::controls::site_line;
 use super::details::{frame_term, pin_of_allocation, pin_of_moment};
 use super::flame::transforms::offers;
 use crate::browser::use_effect_with;
-use crate::hooks::{ModelHandle, use_exact_answer, use_model};
-use crate::model::{Action, Selection, Subject};
+use crate::hooks::{ModelHandle, use_exact_answer, use_model_of};
+use crate::model::{Action, Parts, Selection, Subject};
 use crate::widgets::copy::{NOT_COPIED, copy_text};
 use crate::widgets::popup_menu::PopupMenu;
 
 /// The menu, while one is open.
 #[component]
 pub fn ContextMenu() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let subject = model.menu.as_ref().map(|menu| menu.subject.clone());
     let cursor = model.view.cursor;
     // The answer about an event names its allocation, which is asked for next.

@@ -9,8 +9,8 @@ use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_fact, unknown};
 use super::lifetime::{Lifetime, lifetime, window_of};
-use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
-use crate::model::{Action, Live, Selection, Tab};
+use crate::hooks::{ModelHandle, use_answer, use_model_of, use_palette};
+use crate::model::{Action, Live, Parts, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::copy::CopyButton;
@@ -27,7 +27,7 @@ pub struct AllocationPaneProps {
 /// The details of an allocation.
 #[component]
 pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let palette = use_palette();
     let answer = use_answer(Some(Query::Allocation(AllocationQuery { id: props.id })));
     let detail = match answer.as_deref() {

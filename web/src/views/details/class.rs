@@ -4,8 +4,8 @@ use query::Answer;
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts, unknown};
-use crate::hooks::{use_answer, use_model, use_palette};
-use crate::model::Listing;
+use crate::hooks::{use_answer, use_model_of, use_palette};
+use crate::model::{Listing, Parts};
 use crate::views::legend::classes_query;
 use crate::views::moment::{memory_text, moment_text};
 use crate::widgets::chips::paint_chip;
@@ -21,7 +21,7 @@ pub struct ClassPaneProps {
 /// The details of a class.
 #[component]
 pub fn ClassPane(props: &ClassPaneProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let palette = use_palette();
     let answer = use_answer(classes_query(&model));
     if let Some(Answer::Refused(reason)) = answer.as_deref() {

@@ -8,8 +8,8 @@ use yew::prelude::*;
 use super::allocation::search_term;
 use super::facts::{act, fact_with, facts, picks, unknown};
 use crate::browser::use_effect_with;
-use crate::hooks::{use_answer, use_model, use_palette, use_site_name};
-use crate::model::{Action, Listing, Selection};
+use crate::hooks::{use_answer, use_model_of, use_palette, use_site_name};
+use crate::model::{Action, Listing, Parts, Selection};
 use crate::views::controls::sends;
 use crate::views::moment::{memory_text, moment_text};
 use crate::widgets::bytes_text::{bytes_text, change_text};
@@ -27,7 +27,7 @@ pub struct LinePaneProps {
 /// The details of a line.
 #[component]
 pub fn LinePane(props: &LinePaneProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let palette = use_palette();
     let site_name = use_site_name(&model, props.stack);
     let (view, stack) = (&model.view, props.stack);

@@ -25,8 +25,8 @@ use segment::SegmentPane;
 use site::SitePane;
 use yew::prelude::*;
 
-use crate::hooks::use_model;
-use crate::model::{Action, Selection, Tab};
+use crate::hooks::use_model_of;
+use crate::model::{Action, Parts, Selection, Tab};
 use crate::views::folding::stack_settings;
 use crate::views::key::key;
 use crate::views::legend::Legend;
@@ -35,7 +35,7 @@ use crate::widgets::stack_list::StackSettings;
 /// The details pane.
 #[component]
 pub fn Details() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let selection = model.view.selection;
     let range = model.view.extended_range();
     let clear = {

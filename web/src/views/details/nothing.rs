@@ -9,8 +9,8 @@ use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::hooks::{ModelHandle, Near, ask, use_cursor, use_model, use_near};
-use crate::model::{Action, Live, Model, Selection, Tab};
+use crate::hooks::{ModelHandle, Near, ask, use_cursor, use_model_of, use_near};
+use crate::model::{Action, Live, Model, Parts, Selection, Tab};
 use crate::views::events::glyph;
 use crate::views::findings::{finding_row, untold};
 use crate::views::status::no_event;
@@ -38,7 +38,7 @@ fn before_all(model: &Model) -> String {
 /// The details pane without a selection.
 #[component]
 pub fn NothingPane() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let answer = use_cursor(&model);
     let near = use_near(&model);
     let state = match answer.as_deref() {

@@ -9,8 +9,8 @@ use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
 use super::facts::{act, fact, facts};
-use crate::hooks::{ModelHandle, use_model, use_pin_states};
-use crate::model::{Action, Pin, Selection};
+use crate::hooks::{ModelHandle, use_model_of, use_pin_states};
+use crate::model::{Action, Parts, Pin, Selection};
 use crate::views::controls::{sends, site_line};
 use crate::widgets::bytes_text::change_text;
 use crate::widgets::draft_field::DraftField;
@@ -73,7 +73,7 @@ pub fn go_to_pin(model: &ModelHandle, pin: &Pin) {
 /// The list of pins; empty without any.
 #[component]
 pub fn PinsPane() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let states = use_pin_states(&model);
     // The indices of the two pins between which changes are measured; the last two until others are chosen.
     let chosen = use_state_eq(|| None::<(usize, usize)>);

@@ -6,8 +6,8 @@ use trace::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::facts::{act, fact_with, facts};
-use crate::hooks::{ModelHandle, use_answer, use_model, use_palette, zoom_to_range};
-use crate::model::{Action, Selection, Setting};
+use crate::hooks::{ModelHandle, use_answer, use_model_of, use_palette, zoom_to_range};
+use crate::model::{Action, Parts, Selection, Setting};
 use crate::views::controls::{choice, sends};
 use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::chips::paint_chip;
@@ -36,7 +36,7 @@ pub struct RangePaneProps {
 /// The details of a range.
 #[component]
 pub fn RangePane(props: &RangePaneProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let palette = use_palette();
     let order = model.view.settings.range_order;
     let (from, to) = props.range;

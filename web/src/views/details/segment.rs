@@ -5,8 +5,8 @@ use trace::units::{Address, Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_fact, unknown};
-use crate::hooks::{use_answer, use_model};
-use crate::model::{Action, Selection};
+use crate::hooks::{use_answer, use_model_of};
+use crate::model::{Action, Parts, Selection};
 use crate::views::heatmap::pinned;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, share};
@@ -22,7 +22,7 @@ pub struct SegmentPaneProps {
 /// The details of a segment.
 #[component]
 pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let answer = use_answer(Some(Query::Segment(SegmentQuery { address: props.address, position: model.view.cursor })));
     // The event at the cursor may be the one that released it.
     let is_gone = matches!(answer.as_deref(), Some(Answer::Segment(None)));

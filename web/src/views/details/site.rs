@@ -7,8 +7,8 @@ use yew::prelude::*;
 
 use super::allocation::search_term;
 use super::facts::{act, fact_with, facts, picks, unknown};
-use crate::hooks::{use_answer, use_model, use_palette, use_site_name};
-use crate::model::{Action, Selection};
+use crate::hooks::{use_answer, use_model_of, use_palette, use_site_name};
+use crate::model::{Action, Parts, Selection};
 use crate::views::controls::sends;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
@@ -25,7 +25,7 @@ pub struct SitePaneProps {
 /// The details of a call site.
 #[component]
 pub fn SitePane(props: &SitePaneProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let palette = use_palette();
     let site_name = use_site_name(&model, props.stack);
     let answer = use_answer(Some(Query::Site(SiteQuery { stack: props.stack, position: model.view.cursor })));

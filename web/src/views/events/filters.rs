@@ -5,8 +5,8 @@ use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
 
 use crate::browser::{is_narrow, use_effect_with};
-use crate::hooks::{check_term, use_model};
-use crate::model::Action;
+use crate::hooks::{check_term, use_model_of};
+use crate::model::{Action, Parts};
 
 /// What is typed into the fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct FilterFormProps {
 /// The form. The first field has the focus when it opens.
 #[component]
 pub fn FilterForm(props: &FilterFormProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let (line, least, most, stream) = (use_node_ref(), use_node_ref(), use_node_ref(), use_node_ref());
     let error = use_state_eq(|| None::<String>);
     let onsubmit = {

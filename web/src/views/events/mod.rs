@@ -23,8 +23,8 @@ use yew::prelude::*;
 
 use super::description::Description;
 use crate::browser::{has_selected_text, use_effect_with, use_size};
-use crate::hooks::{ModelHandle, ask, use_answer, use_model, use_palette};
-use crate::model::{Action, Selection};
+use crate::hooks::{ModelHandle, ask, use_answer, use_model_of, use_palette};
+use crate::model::{Action, Parts, Selection};
 use crate::views::controls::use_first_picture;
 use crate::views::status::no_events_view;
 use crate::widgets::chips::toggle;
@@ -83,7 +83,7 @@ pub const DESCRIPTION: Description = Description {
 /// The events tab.
 #[component]
 pub fn Events() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let cursor = model.view.cursor;
     let filter = EventFilter { actions: model.view.settings.event_actions.clone(), terms: model.view.filter.clone() };
     let is_filtered = filter != EventFilter::default();

@@ -31,7 +31,7 @@ pub fn file_facts(model: &ModelHandle) -> Html {
             </dl>
             { for summary.devices.iter().enumerate().map(|(i, device)| {
                 let span = Micros(device.span_us).to_string();
-                let [peak, end] = if is_cut_off { ["Peak of what was read", "At the cut"] } else { ["Peak", "At the end"] };
+                let [peak, end] = if is_cut_off { ["Peak of what was read", "End of what was read"] } else { ["Peak", "At the end"] };
                 let show = {
                     let model = model.clone();
                     Callback::from(move |_| model.dispatch(Action::SetDevice(i as u32)))

@@ -11,8 +11,8 @@ use trace::order::SortFew;
 use yew::prelude::*;
 
 use super::description::Description;
-use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, Model, Selection};
+use crate::hooks::{ModelHandle, use_model_of};
+use crate::model::{Action, Model, Parts, Selection};
 use crate::views::controls::use_first_picture;
 use crate::views::verdict::{VerdictSection, remedies};
 use crate::widgets::brief::Brief;
@@ -146,7 +146,7 @@ pub fn count(model: &Model) -> usize {
 /// The findings tab.
 #[component]
 pub fn Findings() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     // The summary has everything: nothing to wait for.
     use_first_picture(&model, true);
     let Some(summary) = model.summary() else { return html! {} };

@@ -4,8 +4,8 @@ use query::{Answer, LinesQuery, Memory, Query};
 use trace::units::Count;
 use yew::prelude::*;
 
-use crate::hooks::{use_answer, use_baseline, use_model, use_palette};
-use crate::model::{Action, Listing, Selection};
+use crate::hooks::{use_answer, use_baseline, use_model_of, use_palette};
+use crate::model::{Action, Listing, Parts, Selection};
 use crate::views::controls::sends;
 use crate::views::moment::{listing_control, memory_text, moment_text};
 use crate::widgets::bytes_text::bytes_text;
@@ -19,7 +19,7 @@ const TOP: u32 = 20;
 /// The list of the largest call sites.
 #[component]
 pub fn LineList() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let palette = use_palette();
     use_baseline(&model);
     let view = &model.view;

@@ -13,8 +13,8 @@ use super::layout::Tree;
 use super::picture::{FlamePicture, ROW, Scene};
 use super::tooltip::tooltip;
 use crate::browser::use_effect_with;
-use crate::hooks::{use_model, use_palette};
-use crate::model::Subject;
+use crate::hooks::{use_model_of, use_palette};
+use crate::model::{Parts, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::views::chart::listen::{Input, Pointed, use_pointer};
 use crate::views::controls::place_tip;
@@ -49,7 +49,7 @@ pub struct FlameCanvasProps {
 /// The flame graph on a canvas.
 #[component]
 pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let palette = use_palette();
     let canvas = use_canvas(FlamePicture::default);
     let (scroller, spacer, tip) = (use_node_ref(), use_node_ref(), use_node_ref());

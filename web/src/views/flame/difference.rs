@@ -7,8 +7,8 @@ use yew::prelude::*;
 use super::canvas::FlameCanvas;
 use super::table::FlameTable;
 use super::{FIRST_WIDTH, Shown, breadcrumbs, changed, chosen_text, layout_choices, use_marked, use_tree};
-use crate::hooks::{use_answer_of, use_exact_answer_of, use_model};
-use crate::model::{Action, FileKey, Selection};
+use crate::hooks::{use_answer_of, use_exact_answer_of, use_model_of};
+use crate::model::{Action, FileKey, Parts, Selection};
 use crate::widgets::empty::empty;
 use crate::widgets::toolbar::Toolbar;
 
@@ -26,7 +26,7 @@ pub struct FlameDifferenceProps {
 /// The flame graph of the difference. It has a zoom of its own: it shows stacks that the second run's graph lacks.
 #[component]
 pub fn FlameDifference(props: &FlameDifferenceProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let FlameDifferenceProps { a, b, positions: [before, after] } = *props;
     let settings = &model.view.settings;
     let width = use_state_eq(|| FIRST_WIDTH);

@@ -24,8 +24,8 @@ use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::description::{Description, ROWS};
-use crate::hooks::{ModelHandle, use_answer, use_answer_of, use_baseline, use_model};
-use crate::model::{Action, Dialog, FileKey, Listing, Selection, Setting};
+use crate::hooks::{ModelHandle, use_answer, use_answer_of, use_baseline, use_model_of};
+use crate::model::{Action, Dialog, FileKey, Listing, Parts, Selection, Setting};
 use crate::views::category_rules::category_rules_button;
 use crate::views::controls::{sends, use_first_picture};
 use crate::views::moment::listing_control;
@@ -67,7 +67,7 @@ pub const DESCRIPTION: Description = Description {
 /// The flame tab.
 #[component]
 pub fn Flame() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     use_baseline(&model);
     let view = &model.view;
     let Moments { at, since } = view.moments(model.device().map_or(0, |device| device.peak_position));
@@ -246,7 +246,7 @@ fn use_tree(answer: Option<&Rc<Answer>>) -> Rc<Tree> {
 /// Returns the boxes of what is selected, from the root: of its stack, or of its line in all stacks.
 #[hook]
 fn use_marked(of: Option<(FileKey, u32)>, at: u32, answer: Option<&Rc<Answer>>, tree: &Tree) -> Vec<usize> {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let chosen = use_answer_of(
         of,
         match model.view.selection {

@@ -34,8 +34,8 @@ use super::description::Description;
 use super::range_button::{self, RangeButton};
 use super::status::no_events_view;
 use crate::browser::Timeout;
-use crate::hooks::{PlotRows, use_answer, use_model, use_palette};
-use crate::model::{Model, View};
+use crate::hooks::{PlotRows, use_answer, use_model_of, use_palette};
+use crate::model::{Model, Parts, View};
 use crate::render::canvas::use_canvas;
 use crate::render::scale::pan;
 
@@ -65,7 +65,7 @@ pub const DESCRIPTION: Description = Description {
 /// The heatmap tab.
 #[component]
 pub fn HeatmapView() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let palette = use_palette();
     let canvas = use_canvas(HeatmapPicture::default);
     let last_question = use_mut_ref(|| None::<HeatmapQuery>);

@@ -8,8 +8,8 @@ use yew::prelude::*;
 
 use super::colors;
 use super::pointer::zoom_rows;
-use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, Selection, Setting};
+use crate::hooks::{ModelHandle, use_model_of};
+use crate::model::{Action, Parts, Selection, Setting};
 use crate::render::palette::Palette;
 use crate::views::controls::{choice, sends};
 use crate::widgets::chips::paint_chip;
@@ -27,7 +27,7 @@ pub struct ToolbarProps {
 /// The toolbar of the heatmap.
 #[component]
 pub fn Toolbar(props: &ToolbarProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let select = use_node_ref();
     let view = &model.view;
     let (axis, has_times, by_size) =

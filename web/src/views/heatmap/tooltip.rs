@@ -6,7 +6,8 @@ use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::picture::Hover;
-use crate::hooks::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model_of};
+use crate::model::Parts;
 use crate::views::segments::tooltip::{fact, place};
 use crate::widgets::format::{counted, seconds};
 
@@ -28,7 +29,7 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
         _ => None,
     };
     let answer = use_answer(cell.map(Query::HeatmapCell));
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     if let Some(Hover::Failure(position)) = props.hover {
         return model.failure_at(position).map(failed).unwrap_or_default();
     }

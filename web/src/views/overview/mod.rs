@@ -23,10 +23,10 @@ use self::landmark::landmark;
 use self::picture::{OverviewPicture, Scene, plot};
 use self::stack::use_stack;
 use crate::hooks::{
-    CurvesFor, ModelHandle, ask, bring_cursor, select_range, use_answer, use_cursor_x, use_model, use_palette,
+    CurvesFor, ModelHandle, ask, bring_cursor, select_range, use_answer, use_cursor_x, use_model_of, use_palette,
     use_pin_flags, use_range,
 };
-use crate::model::{Action, OpenMenu, Subject};
+use crate::model::{Action, OpenMenu, Parts, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
 use crate::views::chart::gesture::DragKind;
@@ -39,7 +39,7 @@ use crate::widgets::style::set_style;
 /// Reserved, active and allocated bytes over the whole run.
 #[component]
 pub fn Overview() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let palette = use_palette();
     let canvas = use_canvas(OverviewPicture::default);
     let size = canvas.size();

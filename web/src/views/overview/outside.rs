@@ -3,7 +3,8 @@
 use query::{Answer, Axis, OutsideCurve, OverviewQuery, Query, Window};
 use yew::prelude::*;
 
-use crate::hooks::{use_answer, use_cursor, use_model};
+use crate::hooks::{use_answer, use_cursor, use_model_of};
+use crate::model::Parts;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::icon::{Symbol, icon};
 
@@ -15,7 +16,7 @@ const HEIGHT: u64 = 20;
 /// The curves, with a button that shows them. Renders nothing if nothing was sampled.
 #[component]
 pub fn OutsideCurves() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let is_open = use_state_eq(|| false);
     let axis = model.view.axis;
     let is_there = model.device().is_some_and(|device| device.outside > 0);

@@ -11,28 +11,40 @@ use query::{Answer, FindQuery, Hit, ListStart, Query, SearchQuery, SearchResult}
 use rows::{ROWS, Row, actions};
 use trace::units::{Bytes, Count};
 use wasm_bindgen::JsCast;
-use web_sys::{HtmlInputElement, Node};
+use web_sys::{Element, HtmlInputElement};
 use yew::prelude::*;
 
 use crate::browser::{Timeout, document, focus, reveal, use_effect_with};
-use crate::hooks::{ModelHandle, check_term, palette, to_hit, use_answer, use_model};
-use crate::model::{Action, Selection};
+use crate::hooks::{ModelHandle, check_term, palette, to_hit, use_answer, use_model_of};
+use crate::model::{Action, Parts, Selection};
 use crate::widgets::chips::chip;
 use crate::widgets::icon::{Symbol, icon};
+use crate::widgets::menu::Menu;
 
 /// The id of the input, for the command that focuses it.
 pub const SEARCH_INPUT_ID: &str = "search-input";
 /// Milliseconds without typing before the search starts.
 const DEBOUNCE_MS: i32 = 120;
 
+/// What is done with a term once it has been read.
+#[derive(Clone, Copy)]
+enum Then {
+    Show,
+    /// It is shown, and its first match in a direction is gone to.
+    Go {
+        forward: bool,
+    },
+    Filter,
+}
+
 /// The search box with its result and buttons.
 #[component]
 pub fn SearchBox() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let term = model.view.highlight.clone().filter(|term| !term.is_empty());
     let typed = use_state_eq(|| term.clone().unwrap_or_default());
-    let is_helping = use_state_eq(|| false);
-    let hit = use_state_eq(|| None::<Hit>);
+    // The match that was gone to, with its term.
+    let hit = use_state_eq(|| None::<(String, Hit)>);
     let timer = use_mut_ref(|| None::<Timeout>);
     // The syntax error of the typed term. An invalid term stays in the box, while the views keep the previous one.
     let unread = use_state_eq(|| None::<String>);
@@ -47,7 +59,10 @@ pub fn SearchBox() -> Html {
     // Whether the arrow keys chose that row, and Enter has not gone to it yet.
     let is_pointed = use_mut_ref(|| false);
     let node = use_node_ref();
-    let number = hit.filter(|hit| model.view.selection == Selection::Allocation(hit.allocation)).map(|hit| hit.number);
+    let is_here = |(of, hit): &&(String, Hit)| {
+        term.as_ref() == Some(of) && model.view.selection == Selection::Allocation(hit.allocation)
+    };
+    let number = hit.as_ref().filter(is_here).map(|(_, hit)| hit.number);
     let position = model.view.cursor;
     let selected = match model.view.selection {
         Selection::Allocation(id) => Some(id),
@@ -85,10 +100,8 @@ pub fn SearchBox() -> Html {
 
     // The term may also be changed by a link, Esc, or "Search this line".
     {
-        let (typed, unread, sent, hit) = (typed.clone(), unread.clone(), sent.clone(), hit.setter());
+        let (typed, unread, sent) = (typed.clone(), unread.clone(), sent.clone());
         use_effect_with(term.clone(), move |term| {
-            // It was a match of another term. A step to one of this term has its answer later.
-            hit.set(None);
             if *sent.borrow() != *term {
                 sent.borrow_mut().clone_from(term);
                 typed.set(term.clone().unwrap_or_default());
@@ -100,15 +113,15 @@ pub fn SearchBox() -> Html {
     let step = {
         let (model, hit) = (model.clone(), hit.clone());
         Callback::from(move |forward: bool| {
-            let hit = hit.clone();
-            to_hit(&model, forward, Callback::from(move |found| hit.set(found)));
+            let (hit, term) = (hit.clone(), model.now().view.highlight.clone());
+            to_hit(&model, forward, Callback::from(move |found| hit.set(term.clone().zip(found))));
         })
     };
-    // With a direction, the search goes to its first match that way.
-    let set_term = {
+    let search = {
         let step = step.clone();
-        let (model, timer, unread, wanted) = (model.clone(), timer.clone(), unread.clone(), wanted.clone());
-        Callback::from(move |(text, toward): (String, Option<bool>)| {
+        let (model, typed, timer, unread, wanted) =
+            (model.clone(), typed.clone(), timer.clone(), unread.clone(), wanted.clone());
+        Callback::from(move |(text, then): (String, Then)| {
             *timer.borrow_mut() = None;
             let text = text.trim().to_owned();
             wanted.borrow_mut().clone_from(&text);
@@ -117,16 +130,25 @@ pub fn SearchBox() -> Html {
                 *sent.borrow_mut() = None;
                 return model.dispatch(Action::SetHighlight(None));
             }
-            let (unread, sent, wanted) = (unread.clone(), sent.clone(), wanted.clone());
+            let (typed, unread, sent, wanted) = (typed.clone(), unread.clone(), sent.clone(), wanted.clone());
             let (handle, term, step) = (model.clone(), text.clone(), step.clone());
             let reply = Callback::from(move |read: Result<(), String>| {
                 // What was typed since then counts.
-                if *wanted.borrow() == term {
-                    unread.set(read.as_ref().err().cloned());
-                    if read.is_ok() {
+                if *wanted.borrow() != term {
+                    return;
+                }
+                unread.set(read.as_ref().err().cloned());
+                match then {
+                    _ if read.is_err() => {}
+                    Then::Filter => {
+                        typed.set(String::new());
+                        handle.dispatch(Action::AddFilter(term.clone()));
+                        handle.dispatch(Action::SetHighlight(None));
+                    }
+                    Then::Show | Then::Go { .. } => {
                         *sent.borrow_mut() = Some(term.clone());
                         handle.dispatch(Action::SetHighlight(Some(term.clone())));
-                        if let Some(forward) = toward {
+                        if let Then::Go { forward } = then {
                             step.emit(forward);
                         }
                     }
@@ -136,15 +158,15 @@ pub fn SearchBox() -> Html {
         })
     };
     let oninput = {
-        let (typed, timer, set_term) = (typed.clone(), timer.clone(), set_term.clone());
+        let (typed, timer, search) = (typed.clone(), timer.clone(), search.clone());
         let (is_open, chosen) = (is_open.clone(), chosen.clone());
         Callback::from(move |event: InputEvent| {
             let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
             is_open.set(true);
             chosen.set(None);
-            let (text, set_term) = (input.value(), set_term.clone());
+            let (text, search) = (input.value(), search.clone());
             typed.set(text.clone());
-            *timer.borrow_mut() = Some(Timeout::new(DEBOUNCE_MS, move || set_term.emit((text, None))));
+            *timer.borrow_mut() = Some(Timeout::new(DEBOUNCE_MS, move || search.emit((text, Then::Show))));
         })
     };
     let choose = {
@@ -158,7 +180,8 @@ pub fn SearchBox() -> Html {
             {
                 let number = found.first + i as u32 + 1;
                 let (allocation, position) = (row.allocation, row.position);
-                hit.set(Some(Hit { allocation, position, number, of: found.allocations.0 }));
+                let of = found.allocations.0;
+                hit.set(Some((found.query.term.clone(), Hit { allocation, position, number, of })));
                 chosen.set(None);
             } else {
                 chosen.set(Some(row));
@@ -177,39 +200,17 @@ pub fn SearchBox() -> Html {
             Some(_) => rows::step(&rows, *chosen, forward).into_iter().for_each(|row| choose.emit(row)),
         })
     };
-    let filter = {
-        let (model, typed, unread, timer) = (model.clone(), typed.clone(), unread.clone(), timer.clone());
-        let wanted = wanted.clone();
-        Callback::from(move |()| {
-            let text = typed.trim().to_owned();
-            if text.is_empty() {
-                return;
-            }
-            *timer.borrow_mut() = None;
-            wanted.borrow_mut().clone_from(&text);
-            let (handle, typed, unread, term) = (model.clone(), typed.clone(), unread.clone(), text.clone());
-            let reply = Callback::from(move |read: Result<(), String>| match read {
-                Ok(()) => {
-                    typed.set(String::new());
-                    handle.dispatch(Action::AddFilter(term.clone()));
-                    handle.dispatch(Action::SetHighlight(None));
-                }
-                Err(reason) => unread.set(Some(reason)),
-            });
-            check_term(&model, &text, &reply);
-        })
-    };
     let onkeydown = {
-        let (walk, filter, set_term, choose) = (walk.clone(), filter.clone(), set_term.clone(), choose.clone());
-        let (model, is_helping) = (model.clone(), is_helping.clone());
+        let (walk, search, choose) = (walk.clone(), search.clone(), choose.clone());
+        let model = model.clone();
         let (is_open, chosen, rows) = (is_open.clone(), chosen.clone(), rows.clone());
         Callback::from(move |event: KeyboardEvent| {
             let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
             match event.key().as_str() {
-                "Enter" if event.ctrl_key() || event.meta_key() => filter.emit(()),
+                "Enter" if event.ctrl_key() || event.meta_key() => search.emit((input.value(), Then::Filter)),
                 // Before the debounce has elapsed, Enter starts the search as well. Keys may come faster than renders.
                 "Enter" if model.now().view.highlight.as_deref() != Some(input.value().trim()) => {
-                    set_term.emit((input.value(), Some(!event.shift_key())));
+                    search.emit((input.value(), Then::Go { forward: !event.shift_key() }));
                 }
                 "Enter" => match *chosen {
                     Some(row) if *is_pointed.borrow() => choose.emit(row),
@@ -220,7 +221,6 @@ pub fn SearchBox() -> Html {
                     chosen.set(rows::step(&rows, current, event.key() == "ArrowDown"));
                 }
                 "ArrowDown" => is_open.set(true),
-                "Escape" if *is_helping => return,
                 // The list closes with it. The term stays: the next Esc clears it, or its button. A failure would only leave
                 // the focus in the box.
                 "Escape" => drop(input.blur()),
@@ -230,36 +230,22 @@ pub fn SearchBox() -> Html {
             event.stop_propagation();
         })
     };
-    let clear = {
-        let (typed, set_term) = (typed.clone(), set_term.clone());
-        Callback::from(move |_: MouseEvent| {
-            typed.set(String::new());
-            set_term.emit((String::new(), None));
-            focus(SEARCH_INPUT_ID);
-        })
-    };
-    let toggle_help = {
-        let is_helping = is_helping.clone();
-        Callback::from(move |_| is_helping.set(!*is_helping))
-    };
     let on_example = {
-        let (typed, set_term, is_helping) = (typed.clone(), set_term, is_helping.clone());
+        let (typed, search) = (typed.clone(), search.clone());
         Callback::from(move |text: String| {
             typed.set(text.clone());
-            set_term.emit((text, None));
-            is_helping.set(false);
+            search.emit((text, Then::Show));
         })
     };
-    // Wherever the focus is: in the box, on the button that opened the list, or in the list.
-    let close_help = {
-        let is_helping = is_helping.clone();
-        Callback::from(move |event: KeyboardEvent| {
-            if event.key() == "Escape" && *is_helping {
-                event.prevent_default();
-                event.stop_propagation();
-                is_helping.set(false);
-                focus(SEARCH_INPUT_ID);
-            }
+    let filter = {
+        let typed = typed.clone();
+        Callback::from(move |_: MouseEvent| search.emit(((*typed).clone(), Then::Filter)))
+    };
+    let clear = {
+        let on_example = on_example.clone();
+        Callback::from(move |_: MouseEvent| {
+            on_example.emit(String::new());
+            focus(SEARCH_INPUT_ID);
         })
     };
 
@@ -283,25 +269,22 @@ pub fn SearchBox() -> Html {
         })
     };
     let onfocusout = {
-        let (is_open, is_helping, chosen, node) = (is_open.clone(), is_helping.clone(), chosen.clone(), node.clone());
+        let (is_open, chosen, node) = (is_open.clone(), chosen.clone(), node.clone());
         Callback::from(move |event: FocusEvent| {
-            let to = event.related_target().and_then(|to| to.dyn_into::<Node>().ok());
-            let has_left = to.is_some();
-            let is_inside = node.get().is_some_and(|node| to.is_some() && node.contains(to.as_ref()));
+            let to = event.related_target().and_then(|to| to.dyn_into::<Element>().ok());
+            // What a menu shows stands over the list.
+            let to = to.filter(|to| to.closest(".menu").is_ok_and(|menu| menu.is_none()));
+            let is_inside = node.get().is_some_and(|node| to.is_some() && node.contains(to.as_deref()));
             // While another window has the focus, the box is still the active element.
             let is_kept = document().active_element().is_some_and(|active| active.id() == SEARCH_INPUT_ID);
             if !is_inside && !is_kept {
                 is_open.set(false);
                 chosen.set(None);
             }
-            // A press on its text takes the focus too, but to nowhere.
-            if !is_inside && has_left {
-                is_helping.set(false);
-            }
         })
     };
-    let is_faulty = *is_open && error.is_some() && !*is_helping;
-    let is_listed = *is_open && term.is_some() && error.is_none() && !*is_helping;
+    let is_faulty = *is_open && error.is_some();
+    let is_listed = *is_open && term.is_some() && error.is_none();
     let button = |label: &'static str, testid: &'static str, path: &'static str, forward: bool| {
         let step = step.clone();
         html! {
@@ -312,7 +295,7 @@ pub fn SearchBox() -> Html {
         }
     };
     html! {
-        <div class="search" ref={node} {onfocusin} {onfocusout} onkeydown={close_help}>
+        <div class="search" ref={node} {onfocusin} {onfocusout}>
             <div class={classes!("search-box", error.is_some().then_some("has-error"), refused.is_some().then_some("is-waiting"))}>
                 <svg class="search-icon" viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
                     <path d="M6 1.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9ZM9.3 9.3 13 13" />
@@ -339,18 +322,15 @@ pub fn SearchBox() -> Html {
                 if term.is_some() {
                     { button("Previous match (Shift+Enter)", "search-previous", "M2 8 6 4 10 8", false) }
                     { button("Next match (Enter)", "search-next", "M2 4 6 8 10 4", true) }
-                    <button type="button" class="quiet-button" onclick={filter.reform(|_| ())} disabled={error.is_some()}
+                    <button type="button" class="quiet-button" onclick={filter} disabled={error.is_some()}
                         title="Show only matches (Ctrl+Enter)" data-testid="search-filter">{ "Filter" }</button>
                 }
-                <button type="button" class="icon-button" onclick={toggle_help} aria-label="Search syntax"
-                    aria-expanded={is_helping.to_string()} title="Search syntax" data-testid="search-help">{ icon(Symbol::ChevronDown) }</button>
+                <Menu label={Html::default()} name="Search syntax" test_id="search-help">{ help(&on_example) }</Menu>
             </div>
             if let Some(error) = error.filter(|_| is_faulty) {
                 <p id="search-fault" class="popover search-fault" role="alert" data-testid="search-error">{ error }</p>
             }
-            if *is_helping {
-                { help(&on_example) }
-            } else if is_listed {
+            if is_listed {
                 { list(&Shown {
                     result,
                     found: match found.as_deref() {

@@ -26,8 +26,8 @@ use self::walk::Toward;
 use super::controls::{choice, color_menu, menu, place_tip, sends, use_first_picture};
 use super::description::Description;
 use crate::browser::use_effect_with;
-use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
-use crate::model::{Action, Selection, Setting, Subject};
+use crate::hooks::{ModelHandle, use_answer, use_model_of, use_palette};
+use crate::model::{Action, Parts, Selection, Setting, Subject};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::math::exp2;
 use crate::views::chart::listen::{Input, Pointed, use_pointer};
@@ -75,7 +75,7 @@ pub const DESCRIPTION: Description = Description {
 /// The segment map.
 #[component]
 pub fn Segments() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let palette = use_palette();
     let canvas = use_canvas(SegmentsPicture::default);
     let scroll = use_state_eq(|| 0.0);

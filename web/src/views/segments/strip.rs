@@ -10,8 +10,8 @@ use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement, ImageData};
 use yew::prelude::*;
 
 use crate::browser::{Timeout, use_effect_with, use_size, window};
-use crate::hooks::{use_answer, use_cursor_x, use_exact_answer, use_model, use_palette};
-use crate::model::Action;
+use crate::hooks::{use_answer, use_cursor_x, use_exact_answer, use_model_of, use_palette};
+use crate::model::{Action, Parts};
 use crate::views::heatmap::{colors, key_of_addresses};
 use crate::widgets::style::{pixels, set_style};
 
@@ -46,7 +46,7 @@ pub struct StripProps {
 /// The strip.
 #[component]
 pub fn Strip(props: &StripProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let palette = use_palette();
     let (host, canvas, line) = (use_node_ref(), use_node_ref(), use_node_ref());
     let width = use_size(&host).width;

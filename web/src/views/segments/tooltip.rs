@@ -7,7 +7,8 @@ use trace::units::{Bytes, Stream};
 use yew::prelude::*;
 
 use super::picture::{GapShape, Hover};
-use crate::hooks::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model_of};
+use crate::model::Parts;
 use crate::views::controls::site_line;
 
 /// Properties of [`Tooltip`].
@@ -25,7 +26,7 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     let gap = props.hover.and_then(|hover| hover.gap);
     let before = use_answer(gap.and_then(|gap| gap.before).map(|id| Query::Allocation(AllocationQuery { id })));
     let after = use_answer(gap.and_then(|gap| gap.after).map(|id| Query::Allocation(AllocationQuery { id })));
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let Some(hover) = props.hover else { return html! {} };
     let detail = match answer.as_deref() {
         Some(Answer::Allocation(detail)) if Some(detail.id) == hover.allocation => Some(detail.as_ref()),

@@ -10,8 +10,8 @@ use trace::decimal::Decimal;
 use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
-use crate::hooks::{use_answer, use_model};
-use crate::model::Action;
+use crate::hooks::{use_answer, use_model_of};
+use crate::model::{Action, Parts};
 use crate::views::controls::sends;
 use crate::widgets::menu::Menu;
 
@@ -67,7 +67,7 @@ pub struct CurvePanelProps {
 /// The chosen curves, and the buttons that choose them.
 #[component]
 pub fn CurvePanel(props: &CurvePanelProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::PLACE);
     let chosen = &model.view.settings.curves;
     let asks = |axis, window, columns| Query::Curves(CurvesQuery { axis, window, columns, measures: chosen.clone() });
     let answer = use_answer(props.question.as_ref().map(|asked| asks(asked.axis, asked.window, asked.columns)));

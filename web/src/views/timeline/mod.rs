@@ -33,7 +33,8 @@ use super::losses;
 use super::range_button::{self, RangeButton};
 use super::status::no_events_view;
 use crate::browser::Timeout;
-use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model, use_palette};
+use crate::hooks::{CurvesFor, ModelHandle, use_answer, use_model_of, use_palette};
+use crate::model::Parts;
 use crate::render::canvas::use_canvas;
 use crate::views::chart::gesture::PlotArea;
 use crate::views::chart::marked::{drawn_failure, failures, largest_failed, use_marks};
@@ -63,7 +64,7 @@ pub const DESCRIPTION: Description = Description {
 /// The timeline tab.
 #[component]
 pub fn Timeline() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW.and(Parts::HINT));
     let palette = use_palette();
     let canvas = use_canvas(TimelinePicture::default);
     let last_question = use_mut_ref(|| None::<TimelineQuery>);

@@ -5,8 +5,8 @@ use trace::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
-use crate::hooks::{use_answer, use_model, use_palette};
-use crate::model::Live;
+use crate::hooks::{use_answer, use_model_of, use_palette};
+use crate::model::{Live, Parts};
 use crate::views::controls::site_line;
 use crate::views::details::still_live;
 use crate::widgets::chips::paint_chip;
@@ -42,7 +42,7 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     let detail = use_answer(id.map(|id| Query::Allocation(AllocationQuery { id })));
     let palette = use_palette();
     let state = use_answer(props.hover.map(|hover| Query::State(StateQuery { position: hover.position })));
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let has_times = model.device().is_some_and(|device| device.has_times);
     let Some(hover) = props.hover else { return html! {} };
     if matches!(hover.thing, Thing::Annotation(_) | Thing::Loss(_)) {

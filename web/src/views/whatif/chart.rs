@@ -8,8 +8,8 @@ use trace::units::{Bytes, counted};
 use yew::prelude::*;
 
 use super::lines::{RunLines, use_all_lines};
-use crate::hooks::{ModelHandle, bring_cursor, use_model, use_palette};
-use crate::model::{Action, CurvesAsked};
+use crate::hooks::{ModelHandle, bring_cursor, use_model_of, use_palette};
+use crate::model::{Action, CurvesAsked, Parts};
 use crate::render::canvas::{Canvas, Picture, Size, use_canvas};
 use crate::render::labels::Labels;
 use crate::render::painter::Painter;
@@ -36,7 +36,7 @@ pub struct ChartProps {
 /// The chart.
 #[component]
 pub fn Chart(props: &ChartProps) -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::VIEW);
     let palette = use_palette();
     let canvas = use_canvas(ChartPicture::default);
     // What is only of the timeline: requested memory, and strips of names.

@@ -15,7 +15,8 @@ use query::line_in_sentence;
 use yew::prelude::*;
 
 use crate::browser::use_effect_with;
-use crate::hooks::{ModelHandle, open_whatif, use_model};
+use crate::hooks::{ModelHandle, open_whatif, use_model_of};
+use crate::model::Parts;
 use crate::views::controls::use_first_picture;
 use crate::views::status::no_events_view;
 
@@ -29,7 +30,7 @@ fn leaking_line(model: &ModelHandle) -> Option<String> {
 /// The what-if tab.
 #[component]
 pub fn WhatIfView() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     // Nothing is awaited: what a run comes to is shown as it becomes known.
     use_first_picture(&model, true);
     let marked = use_state_eq(|| None::<u32>);

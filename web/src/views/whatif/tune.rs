@@ -3,15 +3,15 @@
 use query::setting;
 use query::whatif::CARDS;
 use query::whatif::{Advice, Tuning};
-use trace::units::{Count, counted};
+use trace::units::{Bytes, Count, counted};
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
 use super::plot::plot;
 use super::runs::settings_text;
 use crate::browser::use_effect_with;
-use crate::hooks::{ModelHandle, add_run, cancel_tune, change_whatif, find_settings, use_model};
-use crate::model::{Goal, Group, RunConditions, Tune, Tuned, WhatIfStep};
+use crate::hooks::{ModelHandle, add_run, cancel_tune, change_whatif, find_settings, use_model_of};
+use crate::model::{Goal, Group, Parts, RunConditions, Tune, Tuned, WhatIfStep};
 use crate::widgets::bytes_text::bytes_like;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::scroller::scroller;
@@ -25,7 +25,7 @@ const ROWS: usize = 12;
 /// The search, with its result.
 #[component]
 pub fn TuneSection() -> Html {
-    let model = use_model();
+    let model = use_model_of(Parts::REST);
     let node = use_node_ref();
     let shows_all = use_state_eq(|| false);
     let Some(whatif) = model.whatif() else { return Html::default() };
@@ -60,6 +60,8 @@ pub fn TuneSection() -> Html {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| find_settings(&model))
     };
+    let capacity = whatif.opened.as_ref().and_then(|opened| opened.capacity);
+    let capacity = capacity.map(|bytes| format!(", {}", Bytes(bytes)));
     let on_cancel = {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| cancel_tune(&model))
@@ -77,7 +79,7 @@ pub fn TuneSection() -> Html {
                 <label class="toolbar-field">
                     <span>{ "on" }</span>
                     <select class="toolbar-select" onchange={on_card} disabled={is_running} data-testid="tune-card">
-                        <option value="" selected={whatif.card.is_empty()}>{ "the recorded device" }</option>
+                        <option value="" selected={whatif.card.is_empty()}>{ "the recorded device" }{ capacity }</option>
                         { for CARDS.iter().map(|card| html! { <option value={card.name} selected={whatif.card == card.name}>{ card.name }</option> }) }
                     </select>
                 </label>
