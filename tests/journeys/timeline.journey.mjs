@@ -210,7 +210,7 @@ test('curves are chosen from a menu, and read at the cursor', async (t) => {
   assert.equal(await at(page, 'curve-gaps').getAttribute('aria-pressed'), 'true', 'the menu stays open');
   await page.screenshot('timeline-curves');
   await press(page, 'Escape');
-  await until('the menu is closed', () => at(page, 'curve-menu-list').count(), (count) => count === 0);
+  await until('the menu is closed', () => at(page, 'curve-menu-list').isHidden());
   const value = await until('its value', () => strips.filter({ hasText: 'Gaps' }).getByTestId('curve-value').textContent(), (now) => /^[\d,]+$/.test(now));
   await until('the values in words', () => text(page, 'text-twin'), (said) => said.includes('Curves at the cursor: ') && said.includes(`Gaps ${value}`));
 });

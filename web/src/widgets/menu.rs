@@ -1,12 +1,11 @@
 //! A button that opens a list of choices.
 
 use wasm_bindgen::JsCast;
-use web_sys::{Element, HtmlElement, Node};
+use web_sys::{Element, HtmlButtonElement, HtmlElement};
 use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
-use super::style::pixels;
-use crate::browser::{Listener, document, use_effect_with};
+use crate::browser::{document, use_effect_with};
 
 /// Properties of [`Menu`].
 #[derive(PartialEq, Properties)]
@@ -21,104 +20,90 @@ pub struct MenuProps {
     pub children: Html,
 }
 
-/// A menu button with its list. Arrow keys move through the list; Esc and a click elsewhere close it.
+/// A menu button with its list: a popover, which the browser places, and closes on a press elsewhere. Arrow keys move through it;
+/// Esc and Tab close it.
 #[component]
 pub fn Menu(props: &MenuProps) -> Html {
+    // Its rows are rendered only while it is open.
     let is_open = use_state_eq(|| false);
-    let node = use_node_ref();
+    let (button, list) = (use_node_ref(), use_node_ref());
     {
-        let (node, is_open) = (node.clone(), is_open.clone());
-        use_effect_with(*is_open, move |&open| {
-            let listener = open.then(|| {
-                keep_inside(&node);
-                focus_row(&node, 0);
-                let node = node.clone();
-                Listener::new(&document(), "pointerdown", move |event| {
-                    let target = event.target().and_then(|target| target.dyn_into::<Node>().ok());
-                    if !node.get().is_some_and(|menu| menu.contains(target.as_ref())) {
-                        is_open.set(false);
-                    }
-                })
-            });
-            move || drop(listener)
+        let (button, list) = (button.clone(), list.clone());
+        use_effect_with((), move |()| {
+            if let Some(button) = button.cast::<HtmlElement>() {
+                button.unchecked_into::<HtmlButtonElement>().set_popover_target_element(list.cast().as_ref());
+            }
         });
     }
-    let toggle = {
-        let is_open = is_open.clone();
-        Callback::from(move |_| is_open.set(!*is_open))
+    {
+        let list = list.clone();
+        use_effect_with(*is_open, move |&is_open| {
+            if is_open {
+                focus_row(&list, 0);
+            }
+        });
+    }
+    let ontoggle = {
+        let (is_open, list) = (is_open.setter(), list.clone());
+        Callback::from(move |_| is_open.set(is_shown(&list)))
     };
     let onkeydown = {
-        let (node, is_open) = (node.clone(), is_open.clone());
+        let (button, list) = (button.clone(), list.clone());
         Callback::from(move |event: KeyboardEvent| {
             match event.key().as_str() {
-                "Escape" | "Tab" if *is_open => {
-                    is_open.set(false);
-                    focus_button(&node);
-                    if event.key() == "Tab" {
-                        return;
-                    }
-                }
-                "ArrowDown" if *is_open => focus_row(&node, 1),
-                "ArrowUp" if *is_open => focus_row(&node, -1),
-                "ArrowDown" => is_open.set(true),
+                "Escape" if is_shown(&list) => close(&list),
+                // The focus goes on from the button.
+                "Tab" if is_shown(&list) => return close(&list),
+                "ArrowDown" if is_shown(&list) => focus_row(&list, 1),
+                "ArrowUp" if is_shown(&list) => focus_row(&list, -1),
+                "ArrowDown" => button.cast::<HtmlElement>().iter().for_each(HtmlElement::click),
                 _ => return,
             }
             event.prevent_default();
         })
     };
     let on_row = {
-        let (node, is_open) = (node.clone(), is_open.clone());
+        let list = list.clone();
         Callback::from(move |event: MouseEvent| {
             let target = event.target_dyn_into::<Element>();
-            let is = |selector| target.as_ref().is_some_and(|t| t.closest(selector).ok().flatten().is_some());
-            if is("button") && !is("[data-keep-open]") {
-                is_open.set(false);
-                focus_button(&node);
+            if target
+                .is_some_and(|target| target.closest("button:not([data-keep-open] *)").is_ok_and(|row| row.is_some()))
+            {
+                close(&list);
             }
         })
     };
     html! {
-        <div class="menu" ref={node} {onkeydown}>
-            <button type="button" class="menu-button" aria-haspopup="true" aria-expanded={is_open.to_string()}
-                onclick={toggle} data-testid={props.test_id.clone()}>
+        <div class="menu" {onkeydown}>
+            <button ref={button} type="button" class="menu-button" aria-haspopup="true"
+                data-testid={props.test_id.clone()}>
                 <span class="visually-hidden">{ props.name.clone() }{ ": " }</span>
                 { props.label.clone() }
                 { icon(Symbol::ChevronDown) }
             </button>
-            if *is_open {
-                <div class="menu-list" role="group" aria-label={props.name.clone()} onclick={on_row}
-                    data-testid={format!("{}-list", props.test_id)}>
+            <div ref={list} class="menu-list" popover="auto" role="group" aria-label={props.name.clone()} {ontoggle} onclick={on_row}
+                data-testid={format!("{}-list", props.test_id)}>
+                if *is_open {
                     { props.children.clone() }
-                </div>
-            }
+                }
+            </div>
         </div>
     }
 }
 
-/// Pixels between a list and what would cut it off.
-const MARGIN: f64 = 4.0;
+fn is_shown(list: &NodeRef) -> bool {
+    list.cast::<Element>().is_some_and(|list| list.matches(":popover-open") == Ok(true))
+}
 
-/// Moves an open list to the left if it would be cut off at the right edge of its view or of the page.
-fn keep_inside(menu: &NodeRef) {
-    let Some(menu) = menu.cast::<Element>() else { return };
-    let Some(list) =
-        menu.query_selector(".menu-list").ok().flatten().and_then(|list| list.dyn_into::<HtmlElement>().ok())
-    else {
-        return;
-    };
-    let view = menu.closest(".view-pane").ok().flatten().or_else(|| document().document_element());
-    let Some(bounds) = view.map(|view| view.get_bounding_client_rect()) else { return };
-    let rect = list.get_bounding_client_rect();
-    let (over, room) = (rect.right() + MARGIN - bounds.right(), rect.left() - MARGIN - bounds.left());
-    if over > 0.0 && room > 0.0 {
-        // Fails for unknown properties only.
-        let _ = list.style().set_property("margin-left", &pixels(-over.min(room)));
-    }
+/// Closes an open list. The focus returns to the button.
+fn close(list: &NodeRef) {
+    // Fails if it is closed.
+    let _ = list.cast::<HtmlElement>().map(|list| list.hide_popover());
 }
 
 /// Moves the focus by a number of rows; to the current row, or the first, if no row is focused.
-fn focus_row(menu: &NodeRef, by: i32) {
-    let Some(rows) = menu.cast::<Element>().and_then(|menu| menu.query_selector_all(".menu-row").ok()) else { return };
+fn focus_row(list: &NodeRef, by: i32) {
+    let Some(rows) = list.cast::<Element>().and_then(|list| list.query_selector_all(".menu-row").ok()) else { return };
     let rows: Vec<HtmlElement> =
         (0..rows.length()).filter_map(|i| rows.item(i)?.dyn_into::<HtmlElement>().ok()).collect();
     let active = document().active_element();
@@ -130,12 +115,5 @@ fn focus_row(menu: &NodeRef, by: i32) {
     };
     if let Some(row) = rows.get(next) {
         let _ = row.focus();
-    }
-}
-
-fn focus_button(menu: &NodeRef) {
-    let button = menu.cast::<Element>().and_then(|menu| menu.query_selector(".menu-button").ok().flatten());
-    if let Some(button) = button.and_then(|button| button.dyn_into::<HtmlElement>().ok()) {
-        let _ = button.focus();
     }
 }

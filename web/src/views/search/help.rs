@@ -3,24 +3,20 @@
 use query::SearchHelp;
 use yew::prelude::*;
 
-/// Renders the forms of a term; `on_example` is called with the one that was clicked.
+/// Renders the forms of a term, as rows of a menu; `on_example` is called with the one that was chosen.
 pub fn help(on_example: &Callback<String>) -> Html {
     html! {
-        <div class="popover search-help" role="dialog" aria-label="Search syntax" data-testid="search-help-list">
-            <table>
-                <tbody>
-                    { for SearchHelp::FORMS.iter().map(|(form, meaning)| {
-                        let onclick = on_example.reform(move |_| (*form).to_owned());
-                        html! {
-                            <tr key={*form}>
-                                <td><button type="button" class="term" {onclick}>{ *form }</button></td>
-                                <td>{ *meaning }</td>
-                            </tr>
-                        }
-                    }) }
-                </tbody>
-            </table>
-            <p class="dim">{ "Enter: next match. Shift+Enter: previous match. Ctrl+Enter: turn the term into a filter." }</p>
-        </div>
+        <>
+            { for SearchHelp::FORMS.iter().map(|(form, meaning)| {
+                let onclick = on_example.reform(move |_| (*form).to_owned());
+                html! {
+                    <button type="button" class="menu-row search-form" key={*form} {onclick}>
+                        <span class="term">{ *form }</span>
+                        <span class="dim">{ *meaning }</span>
+                    </button>
+                }
+            }) }
+            <p class="menu-heading">{ "Enter: next match. Shift+Enter: previous match. Ctrl+Enter: turn the term into a filter." }</p>
+        </>
     }
 }
