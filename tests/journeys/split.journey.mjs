@@ -98,8 +98,8 @@ test('the splitter is dragged and moved by keys, and a link and a reload bring i
 
   const hash = new URL(page.tab.url()).hash.replace(/tab=\w+/, 'tab=flame').replace(/split=[^&]+/, 'split=heatmap,left,40');
   await page.tab.evaluate((hash) => { location.hash = hash; }, hash);
-  const linked = await showing(page, 'heatmap', 'flame');
-  assert.ok(linked.second.hasKeys && linked.first.width < linked.second.width);
+  await showing(page, 'heatmap', 'flame');
+  await until('as wide as the link says', () => views(page), (now) => now.second.hasKeys && now.first.width < now.second.width);
   await page.screenshot('split-flame-heatmap');
 
   // Each view has its own choice of tabs, without the tab of the other one.
