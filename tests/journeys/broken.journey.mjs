@@ -56,6 +56,25 @@ test('a file that is cut off shows what its events tell, and blames no old relea
   }
 });
 
+test('a snapshot that is damaged in the middle is shown up to the damage, and says so', async (t) => {
+  const page = await openPage(t);
+  const { buffer: sample } = await savedSample(page);
+  const whole = await openSample(page);
+  const damaged = Buffer.from(sample);
+  damaged.fill(0xff, damaged.length / 2, damaged.length / 2 + 64);
+  await page.load(file('damaged.pickle', damaged));
+  await until('its name', () => page.tab.title(), (title) => title.includes('damaged.pickle'));
+  await goTo(page, 'Timeline');
+  const now = await until('fewer events', () => status(page), (now) => now.events > 0 && now.events < whole.events);
+  assert.ok(now.active + now.cached <= now.reserved, now.text);
+  assert.match(await text(page, 'verdict-headline'), /a part is missing/);
+  await page.screenshot('broken-damaged');
+  await goTo(page, 'Findings');
+  const [finding] = await at(page, 'findings').locator('[data-code=damaged]').allInnerTexts();
+  assert.match(finding, /byte [\d,]+/);
+  assert.match(await text(page, 'file-facts'), /Peak of what was read.*End of what was read/s);
+});
+
 test('after a broken file a good one opens', async (t) => {
   const page = await openPage(t);
   await page.drop(file('notes.dat', 'nothing'));
