@@ -67,7 +67,7 @@ pub struct ModelListener {
     listener: Callback<()>,
 }
 
-/// Where components have the model from.
+/// Where components get the model from.
 #[derive(Clone)]
 pub struct ModelSource {
     /// The store, which has the current one.
@@ -157,7 +157,7 @@ impl ModelHandle {
         Some(Self { model: Rc::new(self.model.beside(of)?), store: self.store.clone(), beside: Some(of) })
     }
 
-    /// Returns this model as the source of others.
+    /// Returns the source for components that are rendered with this model.
     pub fn as_source(&self) -> ModelSource {
         ModelSource { store: self.store.clone(), beside: Some(self.clone()) }
     }
